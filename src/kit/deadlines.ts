@@ -1,0 +1,41 @@
+/** Many waits of one length on a single timer. */
+export interface Deadlines {
+  /** Calls `onDue` once `waitMs` have passed, unless the returned function is called before. */
+  add(onDue: () => void): () => void
+  /** How many wait. */
+  readonly size: number
+}
+
+/**
+ * All waits are equally long, so they fall due in the order they came: one timer for the oldest serves them all, where a
+ * timer each would cost memory and wake-ups with thousands of parked polls.
+ */
+export function sharedDeadlines(waitMs: number, now: () => number = performance.now.bind(performance)): Deadlines {
+  const waiting = new Map<object, { dueAt: number; onDue: () => void }>()
+  let timer: NodeJS.Timeout | undefined
+
+  return {
+    add(onDue) {
+      const key = {}
+      waiting.set(key, { dueAt: now() + waitMs, onDue })
+      timer ??= setTimeout(sweep, waitMs)
+      return () => void waiting.delete(key)
+    },
+    get size() {
+      return waiting.size
+    },
+  }
+
+  function sweep(): void {
+    timer = undefined
+    const at = now()
+    for (const [key, wait] of waiting) {
+      if (wait.dueAt > at + 1) {
+        timer = setTimeout(sweep, Math.ceil(wait.dueAt - at))
+        return
+      }
+      waiting.delete(key)
+      wait.onDue()
+    }
+  }
+}

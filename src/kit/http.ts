@@ -1,0 +1,158 @@
+import { isUtf8 } from 'node:buffer'
+import type { AddressInfo, Socket } from 'node:net'
+import { type FastifyInstance, type FastifyReply, type FastifyRequest, fastify } from 'fastify'
+import { AppError } from './errors.ts'
+import { parseLossless } from './lossless-json.ts'
+
+declare module 'fastify' {
+  interface FastifyRequest {
+    /** The body as it came, for what must be passed on untouched. */
+    bodyText: string
+  }
+  interface FastifyContextConfig {
+    /** `text` leaves the body alone (a form); the default is JSON, whatever the content type says. */
+    bodyAs?: 'json' | 'text'
+  }
+}
+
+export type { FastifyInstance as HttpServer, FastifyReply as Reply, FastifyRequest as Request } from 'fastify'
+
+/** How an error looks on the wire. */
+export interface ErrorAnswer {
+  status: number
+  body: unknown
+  headers?: Record<string, string>
+}
+
+export interface HttpOptions {
+  /** The one place of a service that turns errors into bodies. Gets everything that is thrown. */
+  errorAnswer: (error: unknown, request: FastifyRequest) => ErrorAnswer
+  bodyLimitBytes: number
+}
+
+const KEEP_ALIVE_MS = 75_000 // above nginx's 60 s, and long enough to see whether an answer was received
+const MAX_PATH_PART = 1_000
+
+/** A server with our rules: JSON under any content type, no coercion, no body shape but ours on any failure. */
+export function httpServer({ errorAnswer, bodyLimitBytes }: HttpOptions): FastifyInstance {
+  const app = fastify({
+    logger: false,
+    bodyLimit: bodyLimitBytes,
+    keepAliveTimeout: KEEP_ALIVE_MS,
+    requestTimeout: 60_000, // for the request to arrive; a parked poll has arrived
+    routerOptions: { maxParamLength: MAX_PATH_PART },
+    forceCloseConnections: false,
+    frameworkErrors: (error, request, reply) => void sendError(error, request, reply),
+    clientErrorHandler: answerBrokenRequest,
+  })
+  const methodsOf = trackRoutes(app)
+  app.decorateRequest('bodyText', '')
+  app.removeAllContentTypeParsers()
+  app.addContentTypeParser('*', { parseAs: 'buffer' }, async (request: FastifyRequest, bytes: Buffer) => readBody(request, bytes))
+  app.addHook('onRequest', async (request) => {
+    // Clients send odd, wrong or no content types; what counts is whether the body parses.
+    request.raw.headers['content-type'] = 'application/json'
+  })
+  // Validation is done in the handlers, by schema.ts; the framework's own would coerce.
+  app.setErrorHandler((error, request, reply) => sendError(error, request, reply))
+  app.setNotFoundHandler((request, reply) => sendError(notFound(request, methodsOf), request, reply))
+  return app
+
+  function sendError(error: unknown, request: FastifyRequest, reply: FastifyReply) {
+    const { status, body, headers } = errorAnswer(asAppError(error), request)
+    return reply.code(status).headers(headers ?? {}).type('application/json; charset=utf-8').send(JSON.stringify(body))
+  }
+}
+
+/** Listens on `host:port` and says where it listens. */
+export async function listen(app: FastifyInstance, { host, port }: { host: string; port: number }): Promise<{ host: string; port: number }> {
+  try {
+    await app.listen({ host, port })
+  } catch (error) {
+    const code = error instanceof Error && 'code' in error ? error.code : undefined
+    if (code === 'EADDRINUSE') {
+      throw new AppError('address_in_use', `${host}:${port} is taken by another program; choose another with --addr.`, { cause: error })
+    }
+    throw new AppError('address_refused', `Cannot listen on ${host}:${port} (${String(code)}); choose another with --addr.`, { cause: error })
+  }
+  const address = app.server.address()
+  if (!isAddressInfo(address)) throw new Error('the server has no address')
+  return { host: address.address, port: address.port }
+}
+
+/** Tells whether a request came over this machine's own loopback, with no proxy in between. */
+export function isLocalCaller(request: FastifyRequest): boolean {
+  const { headers } = request.raw
+  if (headers['x-forwarded-for'] ?? headers.forwarded ?? headers['x-real-ip'] ?? headers['x-forwarded-host']) return false
+  const peer = request.raw.socket.remoteAddress ?? ''
+  return peer === '::1' || peer.replace(/^::ffff:/, '').startsWith('127.')
+}
+
+function isAddressInfo(address: AddressInfo | string | null): address is AddressInfo {
+  return typeof address === 'object' && address !== null
+}
+
+async function readBody(request: FastifyRequest, bytes: Buffer): Promise<unknown> {
+  if (!isUtf8(bytes)) throw new AppError('bad_request', 'The body is not valid UTF-8; send JSON in UTF-8.')
+  request.bodyText = bytes.toString('utf8')
+  if (request.routeOptions.config.bodyAs === 'text') return request.bodyText
+  if (request.bodyText.trim() === '') return undefined
+  try {
+    return parseLossless(request.bodyText)
+  } catch {
+    throw new AppError('bad_request', 'The body is not valid JSON; send a JSON object.')
+  }
+}
+
+function asAppError(error: unknown): unknown {
+  if (!(error instanceof Error) || !('code' in error) || error instanceof AppError) return error
+  switch (error.code) {
+    case 'FST_ERR_CTP_BODY_TOO_LARGE':
+      return new AppError('too_large', 'The body is too large.')
+    case 'FST_ERR_CTP_INVALID_CONTENT_LENGTH':
+    case 'FST_ERR_CTP_INVALID_MEDIA_TYPE':
+      return new AppError('bad_request', 'The body does not match its headers; send JSON with the right Content-Length.')
+    case 'FST_ERR_BAD_URL':
+    case 'FST_ERR_MAX_PARAM_LENGTH':
+    case 'FST_ERR_ROUTE_PARAM_TOO_LONG':
+      return new AppError('bad_request', 'The path is not a valid URL path.')
+    default:
+      return error
+  }
+}
+
+/** Which methods there are for a path, so that a wrong one is told from a wrong path. */
+function trackRoutes(app: FastifyInstance): (path: string) => string[] {
+  const routes: { method: string; pattern: RegExp }[] = []
+  app.addHook('onRoute', ({ method, url }) => {
+    const pattern = new RegExp(`^${url.replace(/[.*+?^${}()|[\]\\]/g, '\\$&').replace(/:[^/]+/g, '[^/]+')}$`)
+    for (const one of [method].flat()) routes.push({ method: one, pattern })
+  })
+  return (path) => [...new Set(routes.filter(({ pattern }) => pattern.test(path)).map(({ method }) => method))]
+}
+
+function notFound(request: FastifyRequest, methodsOf: (path: string) => string[]): AppError {
+  const path = request.url.split('?')[0] ?? '/'
+  const allow = methodsOf(path).join(', ')
+  if (allow === '') return new AppError('not_found', `There is nothing at ${request.method} ${shorten(path)}.`)
+  return new AppError('method_not_allowed', `${shorten(path)} takes ${allow}, not ${request.method}.`, { details: { allow } })
+}
+
+function shorten(path: string): string {
+  return path.length > 200 ? `${path.slice(0, 200)}…` : path
+}
+
+/** What cannot be parsed as HTTP has no request to answer; a person with netcat still gets a reason. */
+function answerBrokenRequest(error: Error & { code?: string }, socket: Socket): void {
+  if (error.code === 'ECONNRESET' || !socket.writable) return void socket.destroy(error)
+  const [status, text] =
+    error.code === 'HPE_HEADER_OVERFLOW'
+      ? ['431 Request Header Fields Too Large', 'The headers are too large.']
+      : error.code === 'ERR_HTTP_REQUEST_TIMEOUT'
+        ? ['408 Request Timeout', 'The request took too long to arrive.']
+        : ['400 Bad Request', 'This is not a valid HTTP request.']
+  const body = JSON.stringify({ error: { code: 'bad_request', message: text } })
+  socket.end(
+    `HTTP/1.1 ${status}\r\nContent-Type: application/json\r\nContent-Length: ${Buffer.byteLength(body)}\r\nConnection: close\r\n\r\n${body}`,
+  )
+}

@@ -1,0 +1,128 @@
+/**
+ * JSON whose numbers keep all their digits. Message ids of the bot protocol pass 2^53, where `JSON.parse` rounds.
+ * Two tools: `parseLossless` reads a text with such numbers turned into strings, and the span functions cut pieces out
+ * of a text without ever writing it anew.
+ */
+
+/** A member of an object, or an element of an array, as it stands in the text. */
+export interface Span {
+  /** The decoded name of a member; the empty string for an element. */
+  key: string
+  /** Where the member starts (at its name), or the element's value. */
+  start: number
+  valueStart: number
+  /** Just behind the value. */
+  end: number
+}
+
+// Strings are matched first, so that digits inside them are left alone; then integers of 16 digits or more.
+const STRING_OR_LONG_INTEGER = /"(?:[^"\\]|\\.)*"|-?\d{16,}(?![\d.eE])/g
+const LONG_INTEGER = /\d{16}/
+
+/** Parses JSON; integers that a double cannot hold exactly become strings of their digits. Throws `SyntaxError`. */
+export function parseLossless(text: string): unknown {
+  const parsed: unknown = JSON.parse(text)
+  if (!LONG_INTEGER.test(text)) return parsed
+  const quoted = text.replace(STRING_OR_LONG_INTEGER, (token) => {
+    if (token.startsWith('"') || Number.isSafeInteger(Number(token))) return token
+    return `"${token}"`
+  })
+  return JSON.parse(quoted)
+}
+
+/** The members of the object, or the elements of the array, that starts at `at`. The text must be valid JSON. */
+export function spans(text: string, at = 0): Span[] {
+  const found: Span[] = []
+  let position = skipSpace(text, at)
+  const isObject = text[position] === '{'
+  if (!isObject && text[position] !== '[') return found
+  position = skipSpace(text, position + 1)
+  while (position < text.length && text[position] !== '}' && text[position] !== ']') {
+    const start = position
+    let key = ''
+    if (isObject) {
+      const keyEnd = skipString(text, position)
+      key = decodeKey(text, position, keyEnd)
+      position = skipSpace(text, skipSpace(text, keyEnd) + 1)
+    }
+    const end = skipValue(text, position)
+    found.push({ key, start, valueStart: position, end })
+    position = skipSpace(text, end)
+    if (text[position] === ',') position = skipSpace(text, position + 1)
+  }
+  return found
+}
+
+/** The raw text of the member `key` of the object that `text` is; the last one where a name stands twice. */
+export function rawMember(text: string, key: string): string | undefined {
+  const member = spans(text).findLast((span) => span.key === key)
+  return member && text.slice(member.valueStart, member.end)
+}
+
+/** The raw texts of an array's elements. */
+export function rawElements(text: string): string[] {
+  return spans(text).map((span) => text.slice(span.valueStart, span.end))
+}
+
+/** The object `text` without the members named; everything else stays as it was, to the digit. */
+export function withoutMembers(text: string, keys: ReadonlySet<string>): string {
+  const all = spans(text)
+  if (!all.some((span) => keys.has(span.key))) return text.trim()
+  const kept = all.filter((span) => !keys.has(span.key)).map((span) => text.slice(span.start, span.end))
+  return `{${kept.join(',')}}`
+}
+
+/** The object `text` with `members` (JSON source, e.g. `"a":1`) put in front of its own. */
+export function withMembers(text: string, members: string): string {
+  const body = text.trim()
+  return body === '{}' || /^\{\s*\}$/.test(body) ? `{${members}}` : `{${members},${body.slice(1)}`
+}
+
+function decodeKey(text: string, start: number, end: number): string {
+  const source = text.slice(start, end)
+  return source.includes('\\') ? String(JSON.parse(source)) : source.slice(1, -1)
+}
+
+function skipSpace(text: string, at: number): number {
+  let position = at
+  for (;;) {
+    const code = text.charCodeAt(position)
+    if (code !== 0x20 && code !== 0x0a && code !== 0x0d && code !== 0x09) return position
+    position += 1
+  }
+}
+
+/** Just behind the string that starts at `at`. */
+function skipString(text: string, at: number): number {
+  let position = at + 1
+  for (;;) {
+    const quote = text.indexOf('"', position)
+    if (quote === -1) return text.length
+    let backslashes = 0
+    while (text[quote - 1 - backslashes] === '\\') backslashes += 1
+    if (backslashes % 2 === 0) return quote + 1
+    position = quote + 1
+  }
+}
+
+function skipValue(text: string, at: number): number {
+  const first = text[at]
+  if (first === '"') return skipString(text, at)
+  let position = at
+  if (first !== '{' && first !== '[') {
+    while (position < text.length && !',]} \n\r\t'.includes(text.charAt(position))) position += 1
+    return position
+  }
+  let depth = 0
+  while (position < text.length) {
+    const char = text.charCodeAt(position)
+    if (char === 0x22) {
+      position = skipString(text, position)
+      continue
+    }
+    position += 1
+    if (char === 0x7b || char === 0x5b) depth += 1
+    else if ((char === 0x7d || char === 0x5d) && --depth === 0) return position
+  }
+  return position
+}
