@@ -19,7 +19,10 @@ export function sharedDeadlines(waitMs: number, now: () => number = performance.
       const key = {}
       waiting.set(key, { dueAt: now() + waitMs, onDue })
       timer ??= setTimeout(sweep, waitMs)
-      return () => void waiting.delete(key)
+      return () => {
+        // A timer for nobody would keep the process alive.
+        if (waiting.delete(key) && waiting.size === 0) arm()
+      }
     },
     get size() {
       return waiting.size
@@ -27,15 +30,22 @@ export function sharedDeadlines(waitMs: number, now: () => number = performance.
   }
 
   function sweep(): void {
-    timer = undefined
     const at = now()
-    for (const [key, wait] of waiting) {
-      if (wait.dueAt > at + 1) {
-        timer = setTimeout(sweep, Math.ceil(wait.dueAt - at))
-        return
+    try {
+      for (const [key, wait] of waiting) {
+        if (wait.dueAt > at + 1) return
+        waiting.delete(key)
+        wait.onDue()
       }
-      waiting.delete(key)
-      wait.onDue()
+    } finally {
+      // Here and not before: an `onDue` may add, cancel or throw, and there must be one timer whatever it does.
+      arm()
     }
+  }
+
+  function arm(): void {
+    clearTimeout(timer)
+    const oldest = waiting.values().next().value
+    timer = oldest && setTimeout(sweep, Math.ceil(oldest.dueAt - now()))
   }
 }

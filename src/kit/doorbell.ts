@@ -18,7 +18,7 @@ export function memoryDoorbell(): Doorbell {
       const heard = listeners.get(key)
       if (heard === undefined) return
       if (typeof heard === 'function') return heard()
-      for (const onRing of [...heard]) onRing()
+      for (const onRing of [...heard]) if (heard.has(onRing)) onRing()
     },
     listen(key, onRing) {
       const present = listeners.get(key)

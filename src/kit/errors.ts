@@ -27,6 +27,10 @@ export class AppError extends Error {
 
 /** The text of anything that was thrown, for a log line. */
 export function errorText(error: unknown): string {
+  // Not every object can be made a string (`Object.create(null)`), but this always works.
+  if (typeof error === 'object' && !(error instanceof Error)) return Object.prototype.toString.call(error)
   if (!(error instanceof Error)) return String(error)
+  // A refused connection to a name with several addresses has no text of its own.
+  if (error instanceof AggregateError && error.message === '') return error.errors.map(errorText).join('; ')
   return error.message || error.name
 }

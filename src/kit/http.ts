@@ -32,6 +32,8 @@ export interface HttpOptions {
 
 const KEEP_ALIVE_MS = 75_000 // above nginx's 60 s, and long enough to see whether an answer was received
 const MAX_PATH_PART = 1_000
+const FORWARDING_HEADER = /^(x-forwarded(-.*)?|forwarded|via|x-real-ip|x-client-ip|true-client-ip|cf-connecting-ip)$/
+const LINGER_MS = 1_000
 
 /** A server with our rules: JSON under any content type, no coercion, no body shape but ours on any failure. */
 export function httpServer({ errorAnswer, bodyLimitBytes }: HttpOptions): FastifyInstance {
@@ -41,14 +43,17 @@ export function httpServer({ errorAnswer, bodyLimitBytes }: HttpOptions): Fastif
     keepAliveTimeout: KEEP_ALIVE_MS,
     requestTimeout: 60_000, // for the request to arrive; a parked poll has arrived
     routerOptions: { maxParamLength: MAX_PATH_PART },
-    forceCloseConnections: false,
+    forceCloseConnections: 'idle',
+    return503OnClosing: false, // its body would not be ours
     frameworkErrors: (error, request, reply) => void sendError(error, request, reply),
     clientErrorHandler: answerBrokenRequest,
   })
   const methodsOf = trackRoutes(app)
   app.decorateRequest('bodyText', '')
   app.removeAllContentTypeParsers()
-  app.addContentTypeParser('*', { parseAs: 'buffer' }, async (request: FastifyRequest, bytes: Buffer) => readBody(request, bytes))
+  app.addContentTypeParser('*', { parseAs: 'buffer' }, async (request: FastifyRequest, bytes: Buffer) =>
+    readBody(request, bytes),
+  )
   app.addHook('onRequest', async (request) => {
     // Clients send odd, wrong or no content types; what counts is whether the body parses.
     request.raw.headers['content-type'] = 'application/json'
@@ -59,21 +64,34 @@ export function httpServer({ errorAnswer, bodyLimitBytes }: HttpOptions): Fastif
   return app
 
   function sendError(error: unknown, request: FastifyRequest, reply: FastifyReply) {
-    const { status, body, headers } = errorAnswer(asAppError(error), request)
-    return reply.code(status).headers(headers ?? {}).type('application/json; charset=utf-8').send(JSON.stringify(body))
+    const { status, body, headers } = errorAnswer(asAppError(error, request), request)
+    return reply
+      .code(status)
+      .headers(headers ?? {})
+      .type('application/json; charset=utf-8')
+      .send(JSON.stringify(body))
   }
 }
 
 /** Listens on `host:port` and says where it listens. */
-export async function listen(app: FastifyInstance, { host, port }: { host: string; port: number }): Promise<{ host: string; port: number }> {
+export async function listen(
+  app: FastifyInstance,
+  { host, port }: { host: string; port: number },
+): Promise<{ host: string; port: number }> {
   try {
     await app.listen({ host, port })
   } catch (error) {
     const code = error instanceof Error && 'code' in error ? error.code : undefined
     if (code === 'EADDRINUSE') {
-      throw new AppError('address_in_use', `${host}:${port} is taken by another program; choose another with --addr.`, { cause: error })
+      throw new AppError('address_in_use', `${host}:${port} is taken by another program; choose another with --addr.`, {
+        cause: error,
+      })
     }
-    throw new AppError('address_refused', `Cannot listen on ${host}:${port} (${String(code)}); choose another with --addr.`, { cause: error })
+    throw new AppError(
+      'address_refused',
+      `Cannot listen on ${host}:${port} (${String(code)}); choose another with --addr.`,
+      { cause: error },
+    )
   }
   const address = app.server.address()
   if (!isAddressInfo(address)) throw new Error('the server has no address')
@@ -82,8 +100,8 @@ export async function listen(app: FastifyInstance, { host, port }: { host: strin
 
 /** Tells whether a request came over this machine's own loopback, with no proxy in between. */
 export function isLocalCaller(request: FastifyRequest): boolean {
-  const { headers } = request.raw
-  if (headers['x-forwarded-for'] ?? headers.forwarded ?? headers['x-real-ip'] ?? headers['x-forwarded-host']) return false
+  // An empty one counts too: a caller may send it to hide what the proxy adds.
+  if (Object.keys(request.raw.headers).some((name) => FORWARDING_HEADER.test(name))) return false
   const peer = request.raw.socket.remoteAddress ?? ''
   return peer === '::1' || peer.replace(/^::ffff:/, '').startsWith('127.')
 }
@@ -93,6 +111,7 @@ function isAddressInfo(address: AddressInfo | string | null): address is Address
 }
 
 async function readBody(request: FastifyRequest, bytes: Buffer): Promise<unknown> {
+  if (request.is404) return undefined
   if (!isUtf8(bytes)) throw new AppError('bad_request', 'The body is not valid UTF-8; send JSON in UTF-8.')
   request.bodyText = bytes.toString('utf8')
   if (request.routeOptions.config.bodyAs === 'text') return request.bodyText
@@ -104,18 +123,23 @@ async function readBody(request: FastifyRequest, bytes: Buffer): Promise<unknown
   }
 }
 
-function asAppError(error: unknown): unknown {
+function asAppError(error: unknown, request: FastifyRequest): unknown {
   if (!(error instanceof Error) || !('code' in error) || error instanceof AppError) return error
   switch (error.code) {
     case 'FST_ERR_CTP_BODY_TOO_LARGE':
       return new AppError('too_large', 'The body is too large.')
     case 'FST_ERR_CTP_INVALID_CONTENT_LENGTH':
     case 'FST_ERR_CTP_INVALID_MEDIA_TYPE':
-      return new AppError('bad_request', 'The body does not match its headers; send JSON with the right Content-Length.')
+      return new AppError(
+        'bad_request',
+        'The body does not match its headers; send JSON with the right Content-Length.',
+      )
     case 'FST_ERR_BAD_URL':
     case 'FST_ERR_MAX_PARAM_LENGTH':
-    case 'FST_ERR_ROUTE_PARAM_TOO_LONG':
       return new AppError('bad_request', 'The path is not a valid URL path.')
+    case 'ECONNRESET':
+      // Nobody is left to read this, but a caller who hangs up is no bug of ours.
+      return request.raw.complete ? error : new AppError('bad_request', 'The request ended before its body did.')
     default:
       return error
   }
@@ -125,7 +149,8 @@ function asAppError(error: unknown): unknown {
 function trackRoutes(app: FastifyInstance): (path: string) => string[] {
   const routes: { method: string; pattern: RegExp }[] = []
   app.addHook('onRoute', ({ method, url }) => {
-    const pattern = new RegExp(`^${url.replace(/[.*+?^${}()|[\]\\]/g, '\\$&').replace(/:[^/]+/g, '[^/]+')}$`)
+    const escaped = url.replace(/[.+?^${}()|[\]\\]/g, '\\$&')
+    const pattern = new RegExp(`^${escaped.replace(/:[^/]+/g, '[^/]+').replaceAll('*', '.*')}$`)
     for (const one of [method].flat()) routes.push({ method: one, pattern })
   })
   return (path) => [...new Set(routes.filter(({ pattern }) => pattern.test(path)).map(({ method }) => method))]
@@ -135,7 +160,9 @@ function notFound(request: FastifyRequest, methodsOf: (path: string) => string[]
   const path = request.url.split('?')[0] ?? '/'
   const allow = methodsOf(path).join(', ')
   if (allow === '') return new AppError('not_found', `There is nothing at ${request.method} ${shorten(path)}.`)
-  return new AppError('method_not_allowed', `${shorten(path)} takes ${allow}, not ${request.method}.`, { details: { allow } })
+  return new AppError('method_not_allowed', `${shorten(path)} takes ${allow}, not ${request.method}.`, {
+    details: { allow },
+  })
 }
 
 function shorten(path: string): string {
@@ -152,6 +179,8 @@ function answerBrokenRequest(error: Error & { code?: string }, socket: Socket): 
         ? ['408 Request Timeout', 'The request took too long to arrive.']
         : ['400 Bad Request', 'This is not a valid HTTP request.']
   const body = JSON.stringify({ error: { code: 'bad_request', message: text } })
+  // Ended, not destroyed, so that the text arrives; but a caller that never hangs up is not waited for.
+  socket.setTimeout(LINGER_MS, () => socket.destroy())
   socket.end(
     `HTTP/1.1 ${status}\r\nContent-Type: application/json\r\nContent-Length: ${Buffer.byteLength(body)}\r\nConnection: close\r\n\r\n${body}`,
   )

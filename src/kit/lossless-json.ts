@@ -15,18 +15,18 @@ export interface Span {
   end: number
 }
 
-// Strings are matched first, so that digits inside them are left alone; then integers of 16 digits or more.
-const STRING_OR_LONG_INTEGER = /"(?:[^"\\]|\\.)*"|-?\d{16,}(?![\d.eE])/g
+// Strings are matched whole, so that digits inside them are left alone; numbers too, with fraction and exponent.
+const STRING_OR_NUMBER = /"[^"\\]*(?:\\.[^"\\]*)*"|-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?/g
+const INTEGER = /^-?\d+$/
 const LONG_INTEGER = /\d{16}/
 
 /** Parses JSON; integers that a double cannot hold exactly become strings of their digits. Throws `SyntaxError`. */
 export function parseLossless(text: string): unknown {
   const parsed: unknown = JSON.parse(text)
   if (!LONG_INTEGER.test(text)) return parsed
-  const quoted = text.replace(STRING_OR_LONG_INTEGER, (token) => {
-    if (token.startsWith('"') || Number.isSafeInteger(Number(token))) return token
-    return `"${token}"`
-  })
+  const quoted = text.replace(STRING_OR_NUMBER, (token) =>
+    INTEGER.test(token) && !Number.isSafeInteger(Number(token)) ? `"${token}"` : token,
+  )
   return JSON.parse(quoted)
 }
 

@@ -4,12 +4,17 @@ import { Counter, Gauge, Histogram, Registry } from 'prom-client'
 /** The figures of one service, in the text format a Prometheus server reads. */
 export interface Metrics {
   counter<L extends string = never>(name: string, help: string, labels?: readonly L[]): Counter<L>
-  histogram<L extends string = never>(name: string, help: string, buckets: number[], labels?: readonly L[]): Histogram<L>
+  histogram<L extends string = never>(
+    name: string,
+    help: string,
+    buckets: number[],
+    labels?: readonly L[],
+  ): Histogram<L>
   /** A figure that is looked up when somebody asks. */
   gauge<L extends string = never>(
     name: string,
     help: string,
-    collect: (gauge: Gauge<L>) => void,
+    collect: (gauge: Gauge<L>) => void | Promise<void>,
     labels?: readonly L[],
   ): Gauge<L>
   text(): Promise<string>
@@ -30,7 +35,7 @@ export function createMetrics(prefix: string): Metrics {
     gauge: <L extends string = never>(
       name: string,
       help: string,
-      collect: (gauge: Gauge<L>) => void,
+      collect: (gauge: Gauge<L>) => void | Promise<void>,
       labels: readonly L[] = [],
     ) => {
       const gauge: Gauge<L> = new Gauge<L>({
@@ -38,7 +43,7 @@ export function createMetrics(prefix: string): Metrics {
         help,
         labelNames: labels,
         registers: [registry],
-        collect: (): void => collect(gauge),
+        collect: () => collect(gauge),
       })
       return gauge
     },
@@ -52,13 +57,16 @@ export function createMetrics(prefix: string): Metrics {
     (gauge) => {
       // The monitor counts its own 10 ms resolution as delay.
       const seconds = (nanoseconds: number) => Math.max(0, nanoseconds / 1e9 - 0.01)
-      for (const quantile of [0.5, 0.99]) gauge.set({ quantile: String(quantile) }, seconds(loop.percentile(quantile * 100)))
+      for (const quantile of [0.5, 0.99])
+        gauge.set({ quantile: String(quantile) }, seconds(loop.percentile(quantile * 100)))
       gauge.set({ quantile: '1' }, seconds(loop.max))
       loop.reset()
     },
     ['quantile'],
   )
-  metrics.gauge('resident_memory_bytes', 'Resident memory of the process.', (gauge) => gauge.set(process.memoryUsage.rss()))
+  metrics.gauge('resident_memory_bytes', 'Resident memory of the process.', (gauge) =>
+    gauge.set(process.memoryUsage.rss()),
+  )
   metrics.gauge('open_handles', 'Open handles and requests that keep the process busy.', (gauge) =>
     gauge.set(process.getActiveResourcesInfo().length),
   )

@@ -10,8 +10,8 @@ export function checker<S extends TSchema>(schema: S, what = 'body'): Check<Stat
   const compiled = Compile(schema)
   return (value) => {
     if (compiled.Check(value)) return value
-    const { field, problem } = describe(compiled.Errors(value)[0], what)
-    throw new AppError('bad_request', `${field} ${problem}.`, { details: { field } })
+    const { path, problem } = describe(compiled.Errors(value))
+    throw new AppError('bad_request', `${path || `The ${what}`} ${problem}.`, { details: { field: path || what } })
   }
 }
 
@@ -22,11 +22,38 @@ interface SchemaError {
   message: string
 }
 
-function describe(error: SchemaError | undefined, what: string): { field: string; problem: string } {
-  if (error === undefined) return { field: what, problem: 'is not valid' }
-  const path = error.instancePath.split('/').slice(1)
-  const missing = error.keyword === 'required' && 'requiredProperties' in error.params && error.params.requiredProperties
-  if (Array.isArray(missing)) return { field: [...path, String(missing[0])].join('.'), problem: 'is missing' }
-  const problem = error.keyword === 'pattern' ? 'has characters that are not allowed' : error.message
-  return { field: path.join('.') || `The ${what}`, problem: problem.replace(/^must be (?=[aeio])/, 'must be an ').replace(/^must be (?=string|number|boolean)/, 'must be a ') }
+/** Where the first error is (empty: the value itself), and what is wrong there. The value is not told: it may be a secret. */
+function describe(errors: readonly SchemaError[]): { path: string; problem: string } {
+  const [first] = errors
+  if (first === undefined) return { path: '', problem: 'is not valid' }
+  const path = first.instancePath.split('/').slice(1).map(decodePointer)
+  const missing =
+    first.keyword === 'required' && 'requiredProperties' in first.params && first.params.requiredProperties
+  if (Array.isArray(missing)) return { path: [...path, String(missing[0])].join('.'), problem: 'is missing' }
+  // A union of constants fails once for each of them.
+  const allowed = errors.filter((error) => error.instancePath === first.instancePath).flatMap(allowedValues)
+  return { path: path.join('.'), problem: allowed.length > 0 ? `must be ${oneOf(allowed)}` : sayProblem(first) }
+}
+
+function sayProblem({ keyword, params, message }: SchemaError): string {
+  if (keyword === 'pattern') return 'has characters that are not allowed'
+  if (keyword === 'boolean') return 'is not a field that is known here'
+  if (keyword === 'minLength' && 'limit' in params && params.limit === 1) return 'must not be empty'
+  return message
+    .replace(/^must be (?=array|integer|object)/, 'must be an ')
+    .replace(/^must be (?=string|number|boolean)/, 'must be a ')
+}
+
+function allowedValues({ params }: SchemaError): unknown[] {
+  if ('allowedValue' in params) return [params.allowedValue]
+  return 'allowedValues' in params && Array.isArray(params.allowedValues) ? params.allowedValues : []
+}
+
+function oneOf(values: readonly unknown[]): string {
+  const texts = values.map((value) => JSON.stringify(value))
+  return texts.length === 1 ? texts.join() : `one of ${texts.join(', ')}`
+}
+
+function decodePointer(part: string): string {
+  return part.replaceAll('~1', '/').replaceAll('~0', '~')
 }

@@ -75,6 +75,8 @@ export async function* tail<T extends { seq: number }>(
   while (!signal.aborted) {
     const wait = nextBatch(doorbell, key, () => read(after))
     signal.addEventListener('abort', wait.stop, { once: true })
+    // The first read has begun; a signal that it aborted is not told again.
+    if (signal.aborted) wait.stop()
     try {
       const batch = await wait.batch
       if (batch === undefined) return

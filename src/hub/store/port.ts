@@ -140,7 +140,12 @@ export interface SendStore {
   /** After a restart: marks what was in flight as `unknown`, and returns what still has to go out (later parts of answered sends, the hub's own notices younger than 10 minutes). */
   recover(now: number): Promise<PendingSend[]>
   /** Which client wrote what the user quotes: by the upstream's id, else by the exact text within a day. */
-  author(account: string, userId: string, quote: { upstreamId?: string; text?: string }, now: number): Promise<number | null>
+  author(
+    account: string,
+    userId: string,
+    quote: { upstreamId?: string; text?: string },
+    now: number,
+  ): Promise<number | null>
 }
 
 export interface SendProgress {

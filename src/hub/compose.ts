@@ -1,0 +1,103 @@
+import { createHash, randomUUID } from 'node:crypto'
+import { parseLossless, rawElements, rawMember, withMembers, withoutMembers } from '../kit/lossless-json.ts'
+
+/** What a client wants to say, in upstream calls. */
+export interface Composed {
+  /** The upstream's `msg` objects as JSON texts, without recipient and context token. */
+  parts: string[]
+  /** The first text, for finding the author of a quote. */
+  text: string
+  /** The client's own id for this message, if it gave one. */
+  key: string | null
+  bodyHash: string
+}
+
+/** The upstream cuts longer texts without a word. */
+export const MAX_TEXT_CHARS = 2_000
+
+const NOT_OURS = new Set(['from_user_id', 'to_user_id', 'context_token', 'item_list', 'client_id'])
+
+/** A plain text, as the spec's body has it. */
+export function composeText(content: string): Composed {
+  const items = splitText(content).map((text) => JSON.stringify({ type: 1, text_item: { text } }))
+  return {
+    parts: parts('{"message_type":2,"message_state":2}', items, null),
+    text: content,
+    key: null,
+    bodyHash: hash(content),
+  }
+}
+
+/** The real protocol's `msg`: every item becomes a call of its own, and unknown fields go along untouched. */
+export function composeMessage(msg: string): Composed {
+  const items: string[] = []
+  let firstText = ''
+  for (const item of rawElements(rawMember(msg, 'item_list') ?? '[]')) {
+    const text = textOf(item)
+    if (text !== null && firstText === '') firstText = text
+    items.push(
+      ...(text !== null && text.length > MAX_TEXT_CHARS ? splitText(text).map((one) => withText(item, one)) : [item]),
+    )
+  }
+  const clientId = stringMember(msg, 'client_id')
+  let base = withoutMembers(msg, NOT_OURS)
+  for (const field of ['message_type', 'message_state']) {
+    if (rawMember(base, field) === undefined) base = withMembers(base, `"${field}":2`)
+  }
+  return {
+    parts: parts(base, items, clientId),
+    text: firstText,
+    key: clientId,
+    bodyHash: hash(withoutMembers(msg, new Set(['client_id']))),
+  }
+}
+
+/** Pieces of at most `most` characters, cut at a line end, else at a space, never inside a character. */
+export function splitText(text: string, most = MAX_TEXT_CHARS): string[] {
+  const pieces: string[] = []
+  let rest = text
+  while (rest.length > most) {
+    const head = rest.slice(0, most + 1)
+    const lineEnd = head.lastIndexOf('\n')
+    const space = head.lastIndexOf(' ')
+    let at = lineEnd > most / 2 ? lineEnd : space > most / 2 ? space : most
+    const isBreak = at === lineEnd || at === space
+    if (!isBreak && /[\ud800-\udbff]/.test(rest.charAt(at - 1))) at -= 1
+    pieces.push(rest.slice(0, at))
+    rest = rest.slice(isBreak ? at + 1 : at)
+  }
+  if (rest !== '' || pieces.length === 0) pieces.push(rest)
+  return pieces
+}
+
+function parts(base: string, items: string[], clientId: string | null): string[] {
+  const id = clientId ?? `hub-${randomUUID()}`
+  return items.map((item, index) => {
+    const own = index === 0 ? id : `${id}-${index + 1}`
+    return withMembers(base, `"client_id":${JSON.stringify(own)},"item_list":[${item}]`)
+  })
+}
+
+function textOf(item: string): string | null {
+  const textItem = rawMember(item, 'text_item')
+  return textItem === undefined ? null : stringMember(textItem, 'text')
+}
+
+function withText(item: string, text: string): string {
+  const textItem = withMembers(
+    withoutMembers(rawMember(item, 'text_item') ?? '{}', new Set(['text'])),
+    `"text":${JSON.stringify(text)}`,
+  )
+  return withMembers(withoutMembers(item, new Set(['text_item'])), `"text_item":${textItem}`)
+}
+
+function stringMember(object: string, key: string): string | null {
+  const raw = rawMember(object, key)
+  if (raw === undefined) return null
+  const value = parseLossless(raw)
+  return typeof value === 'string' && value !== '' ? value : null
+}
+
+function hash(text: string): string {
+  return createHash('sha256').update(text).digest('base64url')
+}

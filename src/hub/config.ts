@@ -1,0 +1,176 @@
+import { LOG_LEVELS, type LogLevel } from '../kit/log.ts'
+import {
+  readAddress,
+  readChoice,
+  readHttpUrl,
+  readInteger,
+  readSecret,
+  readSettings,
+  readSwitch,
+  type Setting,
+} from '../kit/settings.ts'
+
+/** Every setting of the hub, with its default, once. */
+export const HUB_SETTINGS = {
+  addr: {
+    flag: '--addr',
+    placeholder: '<host:port>',
+    env: 'RELAY_ADDR',
+    help: 'where the hub listens',
+    fallback: { host: '127.0.0.1', port: 8765 },
+    fallbackText: '127.0.0.1:8765',
+    read: readAddress,
+  },
+  dataDir: {
+    flag: '--data-dir',
+    placeholder: '<folder>',
+    env: 'RELAY_DATA_DIR',
+    help: 'where messages are kept; made if it is not there',
+    fallback: '.switchboard',
+    read: readFolder,
+  },
+  upstreamUrl: {
+    flag: '--upstream-url',
+    placeholder: '<url>',
+    env: 'RELAY_UPSTREAM_URL',
+    help: 'the messaging service; without it the hub starts a simulated one beside itself',
+    fallback: null,
+    fallbackText: 'the sim',
+    read: readHttpUrl,
+  } satisfies Setting<string | null>,
+  upstreamToken: {
+    flag: '--upstream-token',
+    placeholder: '<token>',
+    env: 'RELAY_UPSTREAM_TOKEN',
+    help: 'the bot token at that service (better in the environment: flags show in process lists)',
+    fallback: null,
+    read: readSecret,
+  } satisfies Setting<string | null>,
+  simAddr: {
+    flag: '--sim-addr',
+    placeholder: '<host:port>',
+    env: 'RELAY_SIM_ADDR',
+    help: 'where the simulated service listens',
+    fallback: null,
+    fallbackText: "the hub's port + 1, or any free one",
+    read: readAddress,
+  } satisfies Setting<{ host: string; port: number } | null>,
+  pollHoldMs: {
+    flag: '--poll-hold-ms',
+    placeholder: '<ms>',
+    env: 'RELAY_POLL_HOLD_MS',
+    help: 'how long an empty poll waits',
+    fallback: 30_000,
+    read: readInteger(10, 600_000),
+  },
+  pacingMs: {
+    flag: '--pacing-ms',
+    placeholder: '<ms>',
+    env: 'RELAY_PACING_MS',
+    help: 'least time between two messages to the service',
+    fallback: null,
+    fallbackText: '1500, or 0 when the service is on this machine',
+    read: readInteger(0, 600_000),
+  } satisfies Setting<number | null>,
+  commandPrefix: {
+    flag: '--command-prefix',
+    placeholder: '<text>',
+    env: 'RELAY_COMMAND_PREFIX',
+    help: "what the hub's chat commands start with",
+    fallback: '/',
+    read: readPrefix,
+  },
+  requestsPerSecond: {
+    flag: '--requests-per-second',
+    placeholder: '<n>',
+    env: 'RELAY_REQUESTS_PER_SECOND',
+    help: 'calls a second per client before it is told to slow down; 0 sets no limit',
+    fallback: 1_000,
+    read: readInteger(0, 1_000_000),
+  },
+  maxPolls: {
+    flag: '--max-polls',
+    placeholder: '<n>',
+    env: 'RELAY_MAX_POLLS',
+    help: 'polls that may wait at once',
+    fallback: 20_000,
+    read: readInteger(1, 1_000_000),
+  },
+  allowedHosts: {
+    flag: '--allowed-host',
+    placeholder: '<names>',
+    env: 'RELAY_ALLOWED_HOST',
+    help: 'names (comma-separated) under which the open panel may be reached, beside localhost',
+    fallback: [],
+    fallbackText: 'none',
+    read: readNames,
+  } satisfies Setting<string[]>,
+  insecure: {
+    flag: '--insecure',
+    env: 'RELAY_INSECURE',
+    help: 'leave administration open to every caller when no admin token is set',
+    fallback: false,
+    read: readSwitch,
+  },
+  logLevel: {
+    flag: '--log-level',
+    placeholder: '<level>',
+    env: 'RELAY_LOG_LEVEL',
+    help: LOG_LEVELS.join(', '),
+    fallback: 'info',
+    read: readChoice(LOG_LEVELS),
+  } satisfies Setting<LogLevel>,
+  adminToken: {
+    env: 'RELAY_ADMIN_TOKEN',
+    help: 'with it, every /hub/* call needs "Authorization: Bearer <this>"',
+    fallback: null,
+    read: readSecret,
+  } satisfies Setting<string | null>,
+  metricsToken: {
+    env: 'RELAY_METRICS_TOKEN',
+    help: 'with it, /metrics needs "Authorization: Bearer <this>"',
+    fallback: null,
+    read: readSecret,
+  } satisfies Setting<string | null>,
+}
+
+/** The hub's configuration as it was asked for. */
+export type HubSettings = ReturnType<typeof readSettings<typeof HUB_SETTINGS>>['values']
+
+/** What {@link startHub} needs: the settings, with an upstream that is there. */
+export interface HubConfig extends HubSettings {
+  upstream: { url: string; token: string /** Which cursor belongs to it. */; source: string }
+}
+
+/** The settings, or everything that is wrong with them. */
+export function parseHubConfig(
+  flags: Readonly<Record<string, string | boolean | undefined>>,
+  env: Readonly<Record<string, string | undefined>>,
+): { settings: HubSettings; problems: string[] } {
+  const { values, problems } = readSettings(HUB_SETTINGS, flags, env)
+  const said = (name: 'upstreamUrl' | 'upstreamToken') =>
+    flags[name] !== undefined || env[HUB_SETTINGS[name].env] !== undefined
+  if (said('upstreamUrl') && !said('upstreamToken'))
+    problems.push('--upstream-token (or RELAY_UPSTREAM_TOKEN) is missing; the service at --upstream-url wants one')
+  if (said('upstreamToken') && !said('upstreamUrl'))
+    problems.push('--upstream-url (or RELAY_UPSTREAM_URL) is missing; --upstream-token is of no use without it')
+  return { settings: values, problems }
+}
+
+function readFolder(text: string): string {
+  if (text.trim() === '' || text.includes('\0')) throw new Error('must name a folder')
+  return text
+}
+
+function readPrefix(text: string): string {
+  if (text === '' || text.length > 8 || /[\s@\p{L}\p{N}]/u.test(text))
+    throw new Error('must be 1 to 8 signs such as / or !, no letters, digits, spaces or @')
+  return text
+}
+
+function readNames(text: string): string[] {
+  return text
+    .split(',')
+    .map((name) => name.trim().toLowerCase())
+    .filter((name) => name !== '')
+}

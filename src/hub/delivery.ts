@@ -1,0 +1,264 @@
+import { sharedDeadlines } from '../kit/deadlines.ts'
+import type { Doorbell } from '../kit/doorbell.ts'
+import { AppError } from '../kit/errors.ts'
+import { nextBatch } from '../kit/tail.ts'
+import { type Cursor, readCursor, writeCursor } from './cursor.ts'
+import type { Client, ContextOwner, DeathReason, Delivery, QueuePosition } from './model.ts'
+import { type Batch, openQueue, type Queue } from './queue.ts'
+import type { DeliveryStore } from './store/port.ts'
+
+/** The HTTP side of a poll, as delivery needs it. */
+export interface PollConnection {
+  /** The client has hung up. */
+  isClosed(): boolean
+  /** Calls back when it does. */
+  onClose(listener: () => void): void
+  /** Ends a connection whose answer hangs, so that it cannot arrive after all. */
+  abort(): void
+}
+
+export interface Poll {
+  client: Client
+  tokenHash: string
+  /** `get_updates_buf` as it came; undefined when the body had none. */
+  cursor: string | undefined
+  connection: PollConnection
+}
+
+export type PollAnswer =
+  | { type: 'messages'; batch: Batch; cursor: string }
+  | { type: 'empty'; cursor: string; closing: boolean }
+  | { type: 'displaced'; delayMs: number }
+  | { type: 'revoked' }
+  | { type: 'gone' }
+
+/** Hands each client its messages: none lost, and twice only where nothing else is possible. */
+export interface DeliveryDesk {
+  poll(poll: Poll): Promise<PollAnswer>
+  /** Queues changed in the store: wakes who waits. */
+  advance(positions: QueuePosition[]): void
+  /** A context token was used, so the answer it came in did arrive. */
+  used(owner: ContextOwner): void
+  /** Takes messages that waited for longer than a day to the dead letters. */
+  expire(): Promise<void>
+  position(clientId: number): QueuePosition
+  /** Ends the polls of a token that is no longer good. */
+  revoke(clientId: number, tokenHash: string): void
+  forget(clientId: number): void
+  /** Answers every parked poll, empty, and every later one too. */
+  drain(): void
+  readonly parked: number
+}
+
+export interface DeliveryOptions {
+  store: DeliveryStore
+  doorbell: Doorbell
+  hubId: string
+  holdMs: number
+  maxParked: number
+  now: () => number
+  onBuried: (clientId: number, count: number, reason: DeathReason, sends: BuriedSends) => void
+}
+
+type BuriedSends = Awaited<ReturnType<DeliveryStore['bury']>>['sends']
+
+const MAX_BATCH = 100
+const MAX_BATCH_BYTES = 1024 * 1024
+const KEEP_MS = 24 * 60 * 60_000
+const ALONE_AFTER_FAILURES = 4
+const DEAD_AFTER_FAILURES = 7
+const REPEAT_WITHIN_MS = 500
+const CONFLICT_REPEATS_WITHIN_MS = 10_000
+const CONFLICT_DELAY_MS = 3_000
+const TELL_AGAIN_MS = 10 * 60_000
+
+/** One poll that is being served. */
+interface LivePoll {
+  tokenHash: string
+  isClosed: () => boolean
+  /** How it ended, when something other than messages or time ended it. */
+  ending: PollAnswer | null
+  stop: () => void
+}
+
+/** Opens the desk with the queues as the store has them. */
+export async function openDelivery(options: DeliveryOptions): Promise<DeliveryDesk> {
+  const { store, doorbell, hubId, holdMs, now } = options
+  const queues = new Map<number, Queue>()
+  const live = new Map<number, LivePoll>()
+  const conflictAt = new Map<number, number>()
+  const deadlines = sharedDeadlines(holdMs)
+  let draining = false
+  for (const position of await store.positions()) queues.set(position.clientId, openQueue(position, store, now))
+
+  return {
+    poll,
+    advance(positions) {
+      for (const position of positions) {
+        queueOf(position.clientId).advance(position)
+        doorbell.ring(bell(position.clientId))
+      }
+    },
+    used: (owner) => queues.get(owner.clientId)?.used(owner.seq),
+    expire,
+    position: (clientId) => queueOf(clientId).position,
+    revoke(clientId, tokenHash) {
+      const poll = live.get(clientId)
+      if (poll?.tokenHash === tokenHash) end(clientId, poll, { type: 'revoked' })
+    },
+    forget(clientId) {
+      const poll = live.get(clientId)
+      if (poll) end(clientId, poll, { type: 'revoked' })
+      queues.delete(clientId)
+      conflictAt.delete(clientId)
+    },
+    drain() {
+      draining = true
+      for (const poll of live.values()) poll.stop()
+    },
+    get parked() {
+      return deadlines.size
+    },
+  }
+
+  async function poll({ client, tokenHash, cursor: sent, connection }: Poll): Promise<PollAnswer> {
+    const queue = queueOf(client.id)
+    if (!live.has(client.id) && live.size >= options.maxParked) {
+      throw new AppError('too_many_polls', 'Too many polls are waiting at this hub; try again shortly.', {
+        retryAfterMs: 5_000,
+      })
+    }
+    displace(client.id)
+    const me: LivePoll = { tokenHash, isClosed: connection.isClosed, ending: null, stop: () => {} }
+    live.set(client.id, me)
+    try {
+      const cursor = readCursor(sent, hubId, client.id, queue.position.lastSeq)
+      const { after, limit } = await settle(queue, client, cursor)
+      if (me.ending) return me.ending
+      const batch = await wait(queue, me, { after, limit, connection })
+      if (me.ending) return me.ending
+      if (connection.isClosed()) return { type: 'gone' }
+      if (batch === undefined)
+        return { type: 'empty', cursor: writeCursor(hubId, client.id, after()), closing: draining }
+      // From here to the caller's write nothing is awaited: no other poll can come in between.
+      const handed = queue.handOut(batch, connection.abort)
+      return { type: 'messages', batch: handed, cursor: writeCursor(hubId, client.id, handed.toSeq) }
+    } finally {
+      if (live.get(client.id) === me) live.delete(client.id)
+    }
+  }
+
+  /** What this poll says about earlier answers, and where it reads on. */
+  async function settle(queue: Queue, client: Client, cursor: Cursor): Promise<{ after: () => number; limit: number }> {
+    if (isImplicit(cursor, client)) {
+      // Durable before the next batch goes out: a crash repeats what was in flight, not what was acknowledged.
+      if (await queue.settleImplicitly()) await store.flush()
+      return { after: () => queue.position.sentSeq, limit: MAX_BATCH }
+    }
+    const from = cursor.kind === 'ours' ? cursor.seq : queue.position.settledSeq
+    if (cursor.kind === 'ours') client.echoesCursor = true
+    const acknowledged = cursor.kind === 'ours' && queue.acknowledge(cursor.seq)
+    const repeated = queue.repeatedWithin(from, REPEAT_WITHIN_MS)
+    if (queue.takeBack(from) || acknowledged) await store.flush()
+    return { after: () => from, limit: repeated ? 1 : MAX_BATCH }
+  }
+
+  async function wait(
+    queue: Queue,
+    me: LivePoll,
+    { after, limit, connection }: { after: () => number; limit: number; connection: PollConnection },
+  ): Promise<Delivery[] | undefined> {
+    if (draining) return undefined
+    const waiting = nextBatch(doorbell, bell(queue.position.clientId), () => readBatch(queue, after, limit))
+    me.stop = waiting.stop
+    connection.onClose(waiting.stop)
+    const cancel = deadlines.add(waiting.stop)
+    try {
+      return await waiting.batch
+    } finally {
+      cancel()
+    }
+  }
+
+  async function readBatch(queue: Queue, after: () => number, limit: number): Promise<Delivery[]> {
+    const { clientId, lastSeq, settledSeq } = queue.position
+    if (lastSeq <= after()) return []
+    const rows = await store.read(clientId, after(), limit, now() - KEEP_MS)
+    const first = rows[0]
+    if (first && first.seq > settledSeq && first.failures >= DEAD_AFTER_FAILURES) {
+      await bury(queue, first.seq, 'undeliverable')
+      return readBatch(queue, after, limit)
+    }
+    return fitAnswer(rows, settledSeq)
+  }
+
+  async function bury(queue: Queue, throughSeq: number, reason: DeathReason): Promise<void> {
+    const { clientId } = queue.position
+    const text = 'A message of yours could not be delivered to {client}. It is kept for the operator.'
+    const notice = { kind: `dead:${clientId}`, onceMs: TELL_AGAIN_MS, text }
+    const burial = await store.bury(clientId, throughSeq, reason, now(), notice)
+    queue.advance(burial.position)
+    options.onBuried(clientId, burial.count, reason, burial.sends)
+  }
+
+  async function expire(): Promise<void> {
+    const before = now() - KEEP_MS
+    for (const queue of queues.values()) {
+      let throughSeq = queue.position.settledSeq
+      for (;;) {
+        const rows =
+          throughSeq < queue.position.lastSeq ? await store.read(queue.position.clientId, throughSeq, MAX_BATCH, 0) : []
+        const old = rows.filter(({ queuedAt }) => queuedAt < before)
+        throughSeq = old.at(-1)?.seq ?? throughSeq
+        if (old.length < MAX_BATCH) break
+      }
+      if (throughSeq > queue.position.settledSeq) await bury(queue, throughSeq, 'expired')
+    }
+  }
+
+  /** The newest poll wins; only the older one's refusal is slowed down when this goes on. */
+  function displace(clientId: number): void {
+    const older = live.get(clientId)
+    if (older === undefined) return
+    const repeats = now() - (conflictAt.get(clientId) ?? Number.NEGATIVE_INFINITY) < CONFLICT_REPEATS_WITHIN_MS
+    // One that has hung up already is no conflict.
+    const closed = older.isClosed()
+    if (!closed) conflictAt.set(clientId, now())
+    end(clientId, older, closed ? { type: 'gone' } : { type: 'displaced', delayMs: repeats ? CONFLICT_DELAY_MS : 0 })
+  }
+
+  function end(clientId: number, poll: LivePoll, ending: PollAnswer): void {
+    poll.ending = ending
+    live.delete(clientId)
+    poll.stop()
+  }
+
+  function queueOf(clientId: number): Queue {
+    const known = queues.get(clientId)
+    if (known) return known
+    const fresh = openQueue({ clientId, lastSeq: 0, sentSeq: 0, settledSeq: 0, pendingBytes: 0 }, store, now)
+    queues.set(clientId, fresh)
+    return fresh
+  }
+}
+
+/** A client that never echoed a cursor sends the same empty one for ever: it counts as none. */
+function isImplicit(cursor: Cursor, client: Client): boolean {
+  return cursor.kind === 'none' || (cursor.kind === 'empty' && !client.echoesCursor)
+}
+
+function bell(clientId: number): string {
+  return `client:${clientId}`
+}
+
+/** As much as one answer takes. What failed often before comes alone, so that it cannot hold up the rest. */
+function fitAnswer(rows: Delivery[], settledSeq: number): Delivery[] {
+  const suspect = ({ seq, failures }: Delivery) => seq > settledSeq && failures >= ALONE_AFTER_FAILURES
+  let bytes = 0
+  for (const [index, row] of rows.entries()) {
+    bytes += row.bytes
+    if (index > 0 && (bytes > MAX_BATCH_BYTES || suspect(row))) return rows.slice(0, index)
+    if (suspect(row)) return rows.slice(0, 1)
+  }
+  return rows
+}

@@ -1,0 +1,76 @@
+import type { Metrics } from '../kit/metrics.ts'
+import type { DeliveryDesk } from './delivery.ts'
+import type { Lane } from './lane.ts'
+import type { Link } from './link.ts'
+import type { Registry } from './registry.ts'
+import type { DeadLetterStore } from './store/port.ts'
+
+/** What is counted as it happens. docs/metrics.md describes each. */
+export type Figures = ReturnType<typeof createFigures>
+
+export function createFigures(metrics: Metrics) {
+  return {
+    messages: metrics.counter('messages_total', 'Messages from the service, by what became of them.', ['state']),
+    handedOut: metrics.counter('deliveries_total', 'Messages handed to polls, first time or again.', ['kind']),
+    died: metrics.counter('dead_letters_total', 'Messages that left a queue unreceived, by reason.', ['reason']),
+    sends: metrics.counter('sends_total', 'Messages to users, by outcome.', ['outcome']),
+    polls: metrics.counter('polls_total', 'Client polls that ended, by how.', ['answer']),
+    refusedTokens: metrics.counter('refused_tokens_total', 'Client calls with a missing or unknown token.'),
+    wait: metrics.histogram(
+      'delivery_wait_seconds',
+      'From the commit of a message to its first handing out.',
+      [0.001, 0.005, 0.01, 0.05, 0.25, 1, 5, 30, 300, 3600],
+    ),
+  }
+}
+
+/** What is looked up when somebody asks. */
+export function observe(
+  metrics: Metrics,
+  parts: {
+    registry: Registry
+    delivery: DeliveryDesk
+    lane: Lane
+    link: Link
+    deadLetters: DeadLetterStore
+    now: () => number
+  },
+): void {
+  const { registry, delivery, lane, link, deadLetters, now } = parts
+  metrics.gauge(
+    'clients',
+    'Registered clients by presence.',
+    (gauge) => {
+      const online = registry.onlineCount()
+      gauge.set({ status: 'online' }, online)
+      gauge.set({ status: 'offline' }, registry.all().length - online)
+    },
+    ['status'],
+  )
+  metrics.gauge(
+    'queue_messages',
+    'Messages of a client that are not yet acknowledged.',
+    (gauge) => {
+      gauge.reset()
+      for (const { id, name } of registry.all()) {
+        const { lastSeq, settledSeq } = delivery.position(id)
+        gauge.set({ client: name }, lastSeq - settledSeq)
+      }
+    },
+    ['client'],
+  )
+  metrics.gauge('parked_polls', 'Client polls that wait for a message.', (gauge) => gauge.set(delivery.parked))
+  metrics.gauge('send_lane_waiting', 'Sends that wait for their turn.', (gauge) => gauge.set(lane.size))
+  metrics.gauge('dead_letters', 'Dead letters that wait for an operator.', async (gauge) =>
+    gauge.set(await deadLetters.count()),
+  )
+  metrics.gauge('upstream_up', '1 while the messaging service is connected.', (gauge) => gauge.set(link.isUp() ? 1 : 0))
+  metrics.gauge(
+    'upstream_last_poll_age_seconds',
+    'Since the last completed upstream poll; -1 before the first.',
+    (gauge) => {
+      const { lastPollAt } = link.view()
+      gauge.set(lastPollAt === null ? -1 : (now() - lastPollAt) / 1000)
+    },
+  )
+}

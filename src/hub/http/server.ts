@@ -1,0 +1,27 @@
+import { type HttpServer, httpServer } from '../../kit/http.ts'
+import type { Log } from '../../kit/log.ts'
+import type { Hub } from '../hub.ts'
+import { type AdminAuthOptions, adminAuth } from './admin-auth.ts'
+import { adminRoutes } from './admin-routes.ts'
+import { hubErrorAnswer } from './errors.ts'
+import { watchReceipts } from './receipts.ts'
+import { relayRoutes } from './relay-routes.ts'
+import { type StatusOptions, statusRoutes } from './status-routes.ts'
+import { uiRoutes } from './ui-routes.ts'
+
+const ADMIN_BODY_BYTES = 256 * 1024
+
+/** The hub's HTTP: the client endpoints, administration, the panel, and its state. */
+export function hubServer(hub: Hub, { log, ...options }: { log: Log } & AdminAuthOptions & StatusOptions): HttpServer {
+  const app = httpServer({ errorAnswer: hubErrorAnswer(log), bodyLimitBytes: ADMIN_BODY_BYTES })
+  const auth = adminAuth(options)
+  // The routes have their own check; this one keeps strangers from learning which paths there are not.
+  app.addHook('onRequest', async (request) => {
+    if (request.is404 && request.url.startsWith('/hub/')) auth.check(request)
+  })
+  relayRoutes(app, hub, watchReceipts(app.server))
+  adminRoutes(app, hub, auth)
+  uiRoutes(app, auth)
+  statusRoutes(app, hub, options)
+  return app
+}

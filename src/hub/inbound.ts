@@ -1,0 +1,137 @@
+import { createHash } from 'node:crypto'
+import { parseLossless, spans, withoutMembers } from '../kit/lossless-json.ts'
+
+/** What the hub reads off an upstream message; everything else passes through unread. */
+export interface Inbound {
+  upstreamId: string | null
+  fingerprint: string | null
+  userId: string
+  upstreamToken: string | null
+  /** Sent by a bot, that is: an echo of our own. */
+  fromBot: boolean
+  /** The first text, if any: what mentions and commands are looked for in. */
+  text: string | null
+  content: string
+  msgType: MsgType
+  timestamp: number
+  quote: { upstreamId?: string; text?: string } | null
+  /** The upstream's object without `context_token` and `message_id`. */
+  raw: string
+}
+
+type MsgType = 'text' | 'image' | 'voice' | 'file' | 'video'
+type Fields = Record<string, unknown>
+
+const CUT = new Set(['context_token', 'message_id'])
+const MEDIA: Record<number, MsgType> = { 2: 'image', 3: 'voice', 4: 'file', 5: 'video' }
+const FROM_BOT = 2
+const MAX_USER_ID = 256
+
+/** Reads one raw message; a string says why it cannot be read. */
+export function readInbound(source: string, nowMs: number): Inbound | string {
+  const message = asFields(parseLossless(source))
+  if (message === null) return 'not an object'
+  const userId = message.from_user_id
+  if (typeof userId !== 'string' || userId === '' || userId.length > MAX_USER_ID) return 'no from_user_id'
+  const list = message.item_list ?? []
+  if (!Array.isArray(list)) return 'item_list is no list'
+  const items = list.map(asFields)
+  if (!items.every((item) => item !== null)) return 'item_list holds something that is no item'
+
+  const createdMs = typeof message.create_time_ms === 'number' ? message.create_time_ms : null
+  const { content, msgType } = contentOf(items)
+  return {
+    upstreamId: idText(message.message_id),
+    fingerprint: fingerprint(message, items),
+    userId,
+    upstreamToken:
+      typeof message.context_token === 'string' && message.context_token !== '' ? message.context_token : null,
+    fromBot: message.message_type === FROM_BOT,
+    text: firstText(items),
+    content,
+    msgType,
+    timestamp: Math.floor((createdMs !== null && createdMs > 0 ? createdMs : nowMs) / 1000),
+    quote: quoteOf(items),
+    raw: withoutMembers(source, CUT),
+  }
+}
+
+/** The spec's fields of a message but the context token, as JSON text. */
+export function specJson({
+  userId,
+  content,
+  msgType,
+  timestamp,
+}: Pick<Inbound, 'userId' | 'content' | 'msgType' | 'timestamp'>): string {
+  return JSON.stringify({ from_user: userId, content, msg_type: msgType, timestamp })
+}
+
+/** The raw message with its first text replaced; all else stays to the letter. */
+export function replaceText(raw: string, text: string): string {
+  const list = spans(raw).findLast(({ key }) => key === 'item_list')
+  if (list === undefined) return raw
+  for (const item of spans(raw, list.valueStart)) {
+    const textItem = spans(raw, item.valueStart).findLast(({ key }) => key === 'text_item')
+    const value = textItem && spans(raw, textItem.valueStart).findLast(({ key }) => key === 'text')
+    if (value) return raw.slice(0, value.valueStart) + JSON.stringify(text) + raw.slice(value.end)
+  }
+  return raw
+}
+
+function contentOf(items: Fields[]): { content: string; msgType: MsgType } {
+  const text = firstText(items)
+  if (text !== null) return { content: text, msgType: 'text' }
+  for (const item of items) {
+    const transcript = asFields(item.voice_item)?.text
+    if (typeof transcript === 'string' && transcript !== '') return { content: transcript, msgType: 'text' }
+  }
+  for (const item of items) {
+    const msgType = typeof item.type === 'number' ? MEDIA[item.type] : undefined
+    if (msgType !== undefined) return { content: label(msgType, item), msgType }
+  }
+  return { content: '[message]', msgType: 'text' }
+}
+
+function label(msgType: MsgType, item: Fields): string {
+  const name = asFields(item.file_item)?.file_name
+  return msgType === 'file' && typeof name === 'string' && name !== '' ? `[file: ${name}]` : `[${msgType}]`
+}
+
+function firstText(items: Fields[]): string | null {
+  for (const item of items) {
+    const text = asFields(item.text_item)?.text
+    if (typeof text === 'string') return text
+  }
+  return null
+}
+
+function quoteOf(items: Fields[]): Inbound['quote'] {
+  for (const item of items) {
+    const reference = asFields(item.ref_msg)
+    if (reference === null) continue
+    const quoted = asFields(reference.message_item)
+    const upstreamId = idText(reference.svr_id) ?? idText(quoted?.msg_id)
+    const text = quoted && asFields(quoted.text_item)?.text
+    return { ...(upstreamId === null ? {} : { upstreamId }), ...(typeof text === 'string' ? { text } : {}) }
+  }
+  return null
+}
+
+/** The same user, content, creation time and sequence under another id is the same message sent again. */
+function fingerprint(message: Fields, items: Fields[]): string | null {
+  const { create_time_ms: createdMs, seq, from_user_id: userId } = message
+  if (typeof createdMs !== 'number' || (typeof seq !== 'number' && typeof seq !== 'string')) return null
+  const content = JSON.stringify(items, (key, value) => (key === 'msg_id' ? undefined : value))
+  return createHash('sha256')
+    .update(JSON.stringify([String(userId).toLowerCase(), createdMs, seq, content]))
+    .digest('base64')
+}
+
+function idText(id: unknown): string | null {
+  if (typeof id === 'number' && Number.isFinite(id) && id !== 0) return String(id)
+  return typeof id === 'string' && id !== '' && id !== '0' && id.length <= 128 ? id : null
+}
+
+function asFields(value: unknown): Fields | null {
+  return typeof value === 'object' && value !== null && !Array.isArray(value) ? { ...value } : null
+}

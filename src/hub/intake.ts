@@ -1,0 +1,137 @@
+import { randomBytes } from 'node:crypto'
+import { type Inbound, readInbound, replaceText, specJson } from './inbound.ts'
+import type { IngestBatch, IngestEntry, IngestResult, QueueBounds } from './model.ts'
+import type { Registry } from './registry.ts'
+import { type RoutableClient, type Routing, type RoutingView, route } from './router.ts'
+import type { HubStore } from './store/port.ts'
+import type { UpstreamBatch } from './upstream/port.ts'
+
+export interface IntakeOptions {
+  store: Pick<HubStore, 'messages' | 'conversations' | 'sends'>
+  registry: Registry
+  account: string
+  /** Names the service and bot that the cursor belongs to. */
+  cursorSource: string
+  bounds: QueueBounds
+  prefix: string
+  linkText: () => string
+  now: () => number
+  /** Called after the commit, never before. */
+  onStored: (result: IngestResult, batch: IngestBatch) => void
+}
+
+/** Takes upstream batches: reads, routes and keeps them in one commit, then tells. */
+export interface Intake {
+  take(batch: UpstreamBatch): Promise<void>
+  /** Where a text from this user would go now; nothing is changed. */
+  dryRun(userId: string, text: string): Promise<Routing>
+}
+
+export function createIntake(options: IntakeOptions): Intake {
+  const { store, registry, account, now } = options
+
+  return {
+    async take({ messages, cursor }) {
+      const at = now()
+      const clients = routableClients(registry)
+      // A `/use` in this batch counts for the user's next message in it.
+      const chosen = new Map<string, number | null>()
+      const entries: IngestEntry[] = []
+      for (const source of messages) entries.push(await entryFor(source, at, clients, chosen))
+      const batch: IngestBatch = {
+        account,
+        cursor: cursor === null ? null : { source: options.cursorSource, value: cursor },
+        now: at,
+        entries,
+        bounds: options.bounds,
+      }
+      options.onStored(await store.messages.ingest(batch), batch)
+    },
+    async dryRun(userId, text) {
+      const view = await viewFor(userId, null, routableClients(registry), new Map())
+      return route(text, view)
+    },
+  }
+
+  async function entryFor(
+    source: string,
+    at: number,
+    clients: RoutableClient[],
+    chosen: Map<string, number | null>,
+  ): Promise<IngestEntry> {
+    const inbound = readInbound(source, at)
+    if (typeof inbound === 'string') return setAside(source, inbound, at)
+    if (inbound.fromBot) return entry(inbound, { state: 'suppressed', reason: 'bot_echo' })
+    const view = await viewFor(inbound.userId, inbound.quote, clients, chosen)
+    const routing = route(inbound.text, view)
+    if (routing.choose !== undefined) chosen.set(inbound.userId.toLowerCase(), routing.choose)
+    return routedEntry(inbound, routing)
+  }
+
+  async function viewFor(
+    userId: string,
+    quote: Inbound['quote'],
+    clients: RoutableClient[],
+    chosen: Map<string, number | null>,
+  ): Promise<RoutingView> {
+    const inBatch = chosen.get(userId.toLowerCase())
+    const conversation = inBatch === undefined ? await store.conversations.get(account, userId) : null
+    return {
+      clients,
+      chosenId: inBatch ?? conversation?.chosenClientId ?? null,
+      quotedId: quote === null ? null : await store.sends.author(account, userId, quote, now()),
+      prefix: options.prefix,
+      linkText: options.linkText(),
+    }
+  }
+}
+
+/** One that cannot be read is kept as it came, for a person to look at; the rest of its batch goes on. */
+function setAside(source: string, problem: string, at: number): IngestEntry {
+  const spec = specJson({ userId: '', content: '', msgType: 'text', timestamp: Math.floor(at / 1000) })
+  const base = { upstreamId: null, fingerprint: null, userId: '', upstreamToken: null, deliveries: [], notices: [] }
+  return { ...base, spec, raw: source, state: 'quarantined', reason: `malformed: ${problem}` }
+}
+
+function routedEntry(inbound: Inbound, routing: Routing): IngestEntry {
+  const { text, targets, choose, state, reason, notices } = routing
+  const seen = text === undefined ? inbound : { ...inbound, content: text, raw: replaceText(inbound.raw, text) }
+  return {
+    ...entry(seen, { state, reason }),
+    deliveries: targets.map((clientId) => ({ clientId, contextToken: newContextToken() })),
+    notices,
+    ...(choose === undefined ? {} : { choose }),
+  }
+}
+
+function entry(inbound: Inbound, { state, reason }: Pick<IngestEntry, 'state' | 'reason'>): IngestEntry {
+  const { upstreamId, fingerprint, userId, upstreamToken, raw } = inbound
+  return {
+    upstreamId,
+    fingerprint,
+    userId,
+    upstreamToken,
+    spec: specJson(inbound),
+    raw,
+    state,
+    reason,
+    deliveries: [],
+    notices: [],
+  }
+}
+
+/** 128 random bits: what a client passes back to answer. */
+export function newContextToken(): string {
+  return `ctx_${randomBytes(16).toString('base64url')}`
+}
+
+function routableClients(registry: Registry): RoutableClient[] {
+  return registry.all().map((client) => ({
+    id: client.id,
+    name: client.name,
+    online: registry.isOnline(client),
+    isDefault: client.isDefault,
+    fallback: client.fallback,
+    passthrough: client.passthrough,
+  }))
+}

@@ -1,0 +1,111 @@
+import type { Log } from '../kit/log.ts'
+
+/** How the hub stands with the messaging service. */
+export type LinkState = 'connecting' | 'connected' | 'throttled' | 'reconnecting' | 'needs_login' | 'misconfigured'
+
+export interface LinkView {
+  state: LinkState
+  /** Why, in a few words. */
+  reason: string
+  /** Since when it is in this state. */
+  since: number
+  nextRetryAt: number | null
+  /** What a person has to do; null when it mends itself. */
+  action: string | null
+  /** When a poll was last answered, with messages or without. */
+  lastPollAt: number | null
+}
+
+/** The state of the link, from what happens to the polls and sends. Knows nothing of the protocol. */
+export interface Link {
+  view(): LinkView
+  /** What `/health` calls connected. */
+  isUp(): boolean
+  connected(reason: string): void
+  pollCompleted(): void
+  failed(state: 'reconnecting' | 'needs_login' | 'misconfigured', reason: string, nextRetryAt: number | null): void
+  /** Sends are held back until then; the polls go on. */
+  throttled(untilMs: number): void
+  onChange(listener: (view: LinkView) => void): void
+}
+
+export interface LinkOptions {
+  now: () => number
+  log: Log
+  /** With no completed poll for this long the link counts as broken, whatever it says. */
+  silentAfterMs: number
+}
+
+const ACTIONS: Partial<Record<LinkState, string>> = {
+  needs_login: 'The bot login has expired. Log in again and give the hub the new token.',
+  misconfigured: 'Check --upstream-url: what answers there does not speak the bot protocol.',
+}
+
+/** Starts as `connecting`. */
+export function openLink({ now, log, silentAfterMs }: LinkOptions): Link {
+  const listeners: ((view: LinkView) => void)[] = []
+  let state: LinkState = 'connecting'
+  let reason = 'starting'
+  let since = now()
+  let nextRetryAt: number | null = null
+  let lastPollAt: number | null = null
+  let throttledUntil = 0
+  let throttledSince = since
+
+  const link: Link = {
+    view() {
+      const shown = current()
+      const silent = shown === 'reconnecting' && state === 'connected'
+      return {
+        state: shown,
+        reason: silent
+          ? 'no poll was answered for too long'
+          : shown === 'throttled'
+            ? 'sends are held back by the service'
+            : reason,
+        since: shown === 'throttled' ? throttledSince : since,
+        nextRetryAt: shown === 'throttled' ? throttledUntil : nextRetryAt,
+        action: ACTIONS[shown] ?? null,
+        lastPollAt,
+      }
+    },
+    isUp: () => ['connected', 'throttled'].includes(current()),
+    connected: (why) => change('connected', why, null),
+    pollCompleted() {
+      lastPollAt = now()
+      change('connected', 'polling', null)
+    },
+    failed: change,
+    throttled(untilMs) {
+      if (throttledUntil <= now()) throttledSince = now()
+      throttledUntil = Math.max(throttledUntil, untilMs)
+      log.warn('upstream throttles sends', { forMs: throttledUntil - now() })
+    },
+    onChange: (listener) => void listeners.push(listener),
+  }
+  return link
+
+  function current(): LinkState {
+    if (state !== 'connected') return state
+    if (now() - Math.max(lastPollAt ?? since, since) > silentAfterMs) return 'reconnecting'
+    return throttledUntil > now() ? 'throttled' : 'connected'
+  }
+
+  function change(to: LinkState, why: string, retryAt: number | null): void {
+    nextRetryAt = retryAt
+    if (to === state) {
+      if (to !== 'connected') reason = why
+      return
+    }
+    log.info('upstream link changed', { from: state, to, reason: why })
+    state = to
+    reason = why
+    since = now()
+    for (const listener of listeners) listener(link.view())
+  }
+}
+
+/** One sentence for a user. */
+export function linkText(link: Link): string {
+  return link.isUp() ? 'The line to the messenger is fine.' : 'The line to the messenger is being restored.'
+}

@@ -1,0 +1,122 @@
+import type { Log } from '../kit/log.ts'
+import { backoff, sleep } from '../kit/retry.ts'
+import type { Link } from './link.ts'
+import { type Upstream, type UpstreamBatch, UpstreamError } from './upstream/port.ts'
+
+export interface PollerOptions {
+  upstream: Pick<Upstream, 'poll' | 'notify'>
+  link: Link
+  /** Keeps a batch and its cursor in one commit; the next poll comes only after it. */
+  keep: (batch: UpstreamBatch) => Promise<void>
+  cursor: string
+  now: () => number
+  log: Log
+  firstRetryMs?: number
+  mostRetryMs?: number
+}
+
+const FIRST_RETRY_MS = 1_000
+const MOST_RETRY_MS = 30_000
+const MOST_COMMIT_RETRY_MS = 5_000
+const NOTIFY_TIMEOUT_MS = 10_000
+/** After a failure a poll that has been open this long counts as a link that works. */
+const IN_FLIGHT_MEANS_UP_MS = 1_500
+/** An empty answer should have been held; one that comes at once is slowed down when it repeats. */
+const QUICK_ANSWER_MS = 250
+const MOST_QUICK_PAUSE_MS = 1_000
+
+/** Polls the service until `signal` aborts: one poll at a time, each after the batch before it is safe. Never throws. */
+export async function pollUpstream(
+  { upstream, link, keep, cursor: start, now, log, ...retry }: PollerOptions,
+  signal: AbortSignal,
+): Promise<void> {
+  const pause = backoff({ firstMs: retry.firstRetryMs ?? FIRST_RETRY_MS, mostMs: retry.mostRetryMs ?? MOST_RETRY_MS })
+  let cursor = start
+  let loginRetried = false
+  let quickAnswers = 0
+  let announce = true
+
+  while (!signal.aborted) {
+    try {
+      if (announce) await greet()
+      announce = false
+      const startedAt = now()
+      const batch = await pollOnce()
+      link.pollCompleted()
+      pause.reset()
+      loginRetried = false
+      if (batch.messages.length > 0 || (batch.cursor !== null && batch.cursor !== cursor)) await keepForSure(batch)
+      const idle = batch.messages.length === 0 && now() - startedAt < QUICK_ANSWER_MS
+      quickAnswers = idle ? quickAnswers + 1 : 0
+      if (quickAnswers > 1) await sleep(Math.min(MOST_QUICK_PAUSE_MS, 25 * 2 ** Math.min(quickAnswers, 10)), signal)
+      cursor = batch.cursor ?? cursor
+    } catch (error) {
+      if (signal.aborted) return
+      await recover(error)
+    }
+  }
+
+  /** Says that the bot is there. What the service answers to it matters little; that it answers shows a link. */
+  async function greet(): Promise<void> {
+    try {
+      await upstream.notify('start', AbortSignal.any([signal, AbortSignal.timeout(NOTIFY_TIMEOUT_MS)]))
+    } catch (error) {
+      if (error instanceof UpstreamError && error.kind === 'unreachable') throw error
+      if (error instanceof UpstreamError && error.kind === 'expired') return
+    }
+    // After an expired login only a poll shows whether the new one is good.
+    if (link.view().state !== 'needs_login') link.connected('the service answered')
+  }
+
+  async function pollOnce(): Promise<UpstreamBatch> {
+    const settled = new AbortController()
+    void sleep(IN_FLIGHT_MEANS_UP_MS, settled.signal).then(() => {
+      if (!settled.signal.aborted && !signal.aborted && !link.isUp()) link.connected('a poll is open')
+    })
+    try {
+      return await upstream.poll(cursor, signal)
+    } finally {
+      settled.abort()
+    }
+  }
+
+  /** The service does not repeat a batch: keep trying to store it, and do not poll meanwhile. */
+  async function keepForSure(batch: UpstreamBatch): Promise<void> {
+    const commitPause = backoff({ firstMs: 50, mostMs: MOST_COMMIT_RETRY_MS })
+    for (;;) {
+      try {
+        return await keep(batch)
+      } catch (error) {
+        log.error('batch could not be stored; trying again', { messages: batch.messages.length, error })
+        await sleep(commitPause.next(), signal)
+        if (signal.aborted) throw error
+      }
+    }
+  }
+
+  async function recover(error: unknown): Promise<void> {
+    announce = true
+    if (error instanceof UpstreamError && error.kind === 'expired' && !loginRetried) {
+      // Users report that saying hello again often revives a login: one more try before a person is called.
+      loginRetried = true
+      return
+    }
+    const delayMs = pause.next()
+    const state = stateAfter(error)
+    link.failed(state, reasonOf(error), now() + delayMs)
+    if (state === 'reconnecting') log.warn('upstream poll failed', { reason: reasonOf(error), retryInMs: delayMs })
+    if (!(error instanceof UpstreamError)) log.error('upstream poll failed unexpectedly', { error })
+    await sleep(delayMs, signal)
+  }
+}
+
+function stateAfter(error: unknown): 'reconnecting' | 'needs_login' | 'misconfigured' {
+  if (!(error instanceof UpstreamError)) return 'reconnecting'
+  if (error.kind === 'expired') return 'needs_login'
+  // A status such as 404 does not mend itself; a garbled body may.
+  return error.kind === 'bad_answer' && error.upstreamCode !== null ? 'misconfigured' : 'reconnecting'
+}
+
+function reasonOf(error: unknown): string {
+  return error instanceof UpstreamError ? error.message : 'internal error'
+}

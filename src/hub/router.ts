@@ -1,0 +1,115 @@
+import { type CommandView, parseCommand, runCommand } from './commands.ts'
+import type { Notice } from './model.ts'
+
+/** A client as routing sees it, in the order of registration. */
+export interface RoutableClient {
+  id: number
+  name: string
+  online: boolean
+  isDefault: boolean
+  fallback: boolean
+  passthrough: readonly string[]
+}
+
+/** All that a routing depends on. */
+export interface RoutingView {
+  clients: readonly RoutableClient[]
+  /** The client this user chose with `/use`. */
+  chosenId: number | null
+  /** The client that wrote what the user quotes. */
+  quotedId: number | null
+  /** What hub commands start with. */
+  prefix: string
+  /** One sentence about the link to the messaging service. */
+  linkText: string
+}
+
+/** Where a message goes, and why. */
+export interface Routing {
+  state: 'routed' | 'command' | 'unrouted'
+  reason: string
+  targets: number[]
+  /** The user's new choice; absent leaves it. */
+  choose?: number | null
+  /** The text the clients see, where it is not the one that came. */
+  text?: string
+  notices: Notice[]
+}
+
+const TELL_AGAIN_MS = 10 * 60_000
+
+/** Decides by the first rule that fits: mention, command, quote, choice, default, first online, first registered. */
+export function route(text: string | null, view: RoutingView): Routing {
+  const { clients, prefix } = view
+  const mentioned = text === null ? null : findMention(text, clients)
+  if (mentioned !== null) return to(mentioned, 'mention')
+
+  const unescaped = text?.startsWith(prefix + prefix) ? text.slice(prefix.length) : null
+  if (unescaped !== null) return { ...implicitRoute(view), text: unescaped }
+
+  const command = text === null ? null : parseCommand(text, prefix)
+  if (command === null) return implicitRoute(view)
+  const current = implicitRoute(view)
+  const claimed = clients.some(
+    ({ id, passthrough }) => current.targets.includes(id) && passthrough.includes(command.name),
+  )
+  if (claimed) return { ...current, reason: `passthrough:${command.name}` }
+  const commandView: CommandView = {
+    clients,
+    prefix,
+    linkText: view.linkText,
+    currentId: current.targets[0] ?? null,
+    currentReason: current.reason,
+  }
+  return runCommand(command, commandView) ?? current
+}
+
+/** Where a plain message goes: quote, choice, default, first online, first registered, nobody. */
+function implicitRoute({ clients, quotedId, chosenId, prefix }: RoutingView): Routing {
+  const byId = (id: number | null) => clients.find((client) => client.id === id)
+  const quoted = byId(quotedId)
+  if (quoted) return to(quoted, 'quote')
+  const chosen = byId(chosenId)
+  if (chosen) return to(chosen, 'chosen')
+  const set = clients.find(({ isDefault }) => isDefault)
+  if (set) return to(set, 'default')
+  const ordered = [...clients.filter(({ fallback }) => !fallback), ...clients.filter(({ fallback }) => fallback)]
+  const online = ordered.find((client) => client.online)
+  if (online) return to(online, online.fallback ? 'fallback_online' : 'first_online')
+  const [first] = ordered
+  if (first) return to(first, 'first_registered')
+  return { state: 'unrouted', reason: 'nobody', targets: [], notices: [nobody(prefix)] }
+}
+
+function to(client: RoutableClient, reason: string): Routing {
+  return { state: 'routed', reason, targets: [client.id], notices: client.online ? [] : [offline(client)] }
+}
+
+function offline({ id, name }: RoutableClient): Notice {
+  const text = `${name} is offline. Your message is kept and goes to it as soon as it is back.`
+  return { kind: `offline:${id}`, onceMs: TELL_AGAIN_MS, text }
+}
+
+function nobody(prefix: string): Notice {
+  const text = `Nobody is here to answer yet. Your message is kept for the operator. ${prefix}help shows what you can do.`
+  return { kind: 'nobody', onceMs: TELL_AGAIN_MS, text }
+}
+
+/** `@name …`, in any case; the longest name that fits. */
+function findMention(text: string, clients: readonly RoutableClient[]): RoutableClient | null {
+  if (!text.startsWith('@')) return null
+  const rest = text.slice(1).toLowerCase()
+  const fits = ({ name }: RoutableClient) => {
+    if (!rest.startsWith(name.toLowerCase())) return false
+    const next = rest.slice(name.length)
+    return next === '' || /^[\s,:;.!?\u2005，：；。！？]/.test(next)
+  }
+  return longest(clients.filter(fits))
+}
+
+function longest(clients: readonly RoutableClient[]): RoutableClient | null {
+  return clients.reduce<RoutableClient | null>(
+    (best, one) => (best && best.name.length >= one.name.length ? best : one),
+    null,
+  )
+}

@@ -1,0 +1,82 @@
+import { chmod, mkdir, open, readdir, stat } from 'node:fs/promises'
+import { join } from 'node:path'
+import { getuid } from 'node:process'
+import { AppError } from '../../kit/errors.ts'
+import { connect } from './database.ts'
+
+/** The directory of one hub, locked for as long as the process lives or until `unlock`. */
+export interface DataDirectory {
+  databasePath: string
+  unlock(): void
+}
+
+/**
+ * Makes the directory (0700) and its files (0600) where they are missing, and locks it. The lock is one the system frees
+ * when the process dies, however it dies. Fails with `data_dir_in_use`.
+ */
+export async function openDataDirectory(dir: string): Promise<DataDirectory> {
+  await makePrivateDirectory(dir)
+  const lockPath = join(dir, 'lock.db')
+  await makePrivateFile(lockPath)
+  const unlock = await lock(lockPath, dir)
+  try {
+    const databasePath = join(dir, DATABASE)
+    await makePrivateFile(databasePath)
+    // SQLite gives these the mode of the database when it makes them; here they may be left from a crash.
+    for (const suffix of ['-wal', '-shm']) await chmodIfThere(databasePath + suffix)
+    return { databasePath, unlock }
+  } catch (error) {
+    unlock()
+    throw error
+  }
+}
+
+const DATABASE = 'hub.db'
+
+async function makePrivateDirectory(dir: string): Promise<void> {
+  const made = await mkdir(dir, { recursive: true, mode: 0o700 })
+  if (made !== undefined) return
+  const names = await readdir(dir)
+  // Somebody's home or /tmp given by mistake keeps its mode; the files in it are private all the same.
+  const isOurs = (await stat(dir)).uid === getuid?.() && (names.length === 0 || names.includes(DATABASE))
+  if (isOurs) await chmod(dir, 0o700)
+}
+
+/** Never opens a file that is there: on POSIX, closing any descriptor of it would drop the locks this process holds. */
+async function makePrivateFile(path: string): Promise<void> {
+  try {
+    await (await open(path, 'wx', 0o600)).close()
+  } catch (error) {
+    if (!hasCode(error, 'EEXIST')) throw error
+    await chmod(path, 0o600)
+  }
+}
+
+async function chmodIfThere(path: string): Promise<void> {
+  try {
+    await chmod(path, 0o600)
+  } catch (error) {
+    if (!hasCode(error, 'ENOENT')) throw error
+  }
+}
+
+const SQLITE_BUSY = 5
+
+async function lock(path: string, dir: string): Promise<() => void> {
+  const db = await connect(path, { timeout: 0 })
+  try {
+    db.exec('PRAGMA locking_mode = EXCLUSIVE; BEGIN EXCLUSIVE')
+  } catch (error) {
+    db.close()
+    if (!(error instanceof Error && 'errcode' in error && error.errcode === SQLITE_BUSY)) throw error
+    throw new AppError(
+      'data_dir_in_use',
+      `The data directory ${dir} is in use by another hub; stop it or choose another with --data-dir.`,
+    )
+  }
+  return () => db.close()
+}
+
+function hasCode(error: unknown, code: string): boolean {
+  return error instanceof Error && 'code' in error && error.code === code
+}

@@ -1,0 +1,78 @@
+import type { Settlement } from '../model.ts'
+import type { Call } from './operations.ts'
+import type { Seen } from './write-clients.ts'
+
+/** Changes that may wait a moment, merged per client until they are taken. */
+export interface LazyChanges {
+  readonly isEmpty: boolean
+  settle(settlement: Settlement): void
+  touch(seen: Seen): void
+  /** All of them as operations; none are left. */
+  take(): Call[]
+  /** What was taken and could not be written goes under what has come since. */
+  putBack(calls: Call[]): void
+}
+
+export function lazyChanges(): LazyChanges {
+  let settlements = new Map<number, Settlement>()
+  let seen = new Map<number, Seen>()
+
+  const changes: LazyChanges = {
+    get isEmpty() {
+      return settlements.size === 0 && seen.size === 0
+    },
+    settle(settlement) {
+      const known = settlements.get(settlement.clientId)
+      settlements.set(settlement.clientId, known === undefined ? copy(settlement) : merge(known, settlement))
+    },
+    touch({ id, lastSeen, stopped }) {
+      seen.set(id, { id, lastSeen: Math.max(lastSeen, seen.get(id)?.lastSeen ?? 0), stopped })
+    },
+    take() {
+      // One operation each: should one fail, the others stand.
+      const calls = [...settlements.values()].map((input): Call => ({ name: 'settleQueue', input }))
+      if (seen.size > 0) calls.push({ name: 'touchClients', input: [...seen.values()] })
+      settlements = new Map()
+      seen = new Map()
+      return calls
+    },
+    putBack(calls) {
+      const newer = changes.take()
+      for (const { name, input } of [...calls, ...newer]) {
+        if (name === 'settleQueue') changes.settle(input)
+        else if (name === 'touchClients') input.forEach(changes.touch)
+      }
+    },
+  }
+  return changes
+}
+
+function copy(settlement: Settlement): Settlement {
+  return { ...settlement, acks: joinStretches(settlement.acks), failed: [...settlement.failed] }
+}
+
+/** `older` is our own copy and is changed in place: a busy client settles often between two writes. */
+function merge(older: Settlement, newer: Settlement): Settlement {
+  older.sentSeq = newer.sentSeq
+  older.settledSeq = Math.max(older.settledSeq, newer.settledSeq)
+  older.echoesCursor ||= newer.echoesCursor
+  older.failed.push(...newer.failed)
+  const last = older.acks.pop()
+  older.acks.push(...joinStretches(last === undefined ? newer.acks : [last, ...newer.acks]))
+  return older
+}
+
+type Ack = Settlement['acks'][number]
+
+/** Neighbouring stretches of one kind become one, so that a client which takes one message at a time costs no row each. */
+function joinStretches(acks: Ack[]): Ack[] {
+  const joined: Ack[] = []
+  for (const ack of acks) {
+    const last = joined.at(-1)
+    if (last !== undefined && last.kind === ack.kind && last.toSeq + 1 === ack.fromSeq) {
+      last.toSeq = ack.toSeq
+      last.at = ack.at
+    } else joined.push({ ...ack })
+  }
+  return joined
+}

@@ -1,0 +1,200 @@
+import type { DeathReason, Notice, PendingSend, QueuePosition } from '../model.ts'
+import type { Db } from './database.ts'
+import { insertNotice } from './write-sends.ts'
+
+/**
+ * A client's queue while one operation works on it; `saveQueue` writes it back. What waits are the rows after
+ * `settledSeq`, without gaps: rows leave at the front only, and what comes back gets a new `seq` at the tail.
+ */
+export interface Queue {
+  clientId: number
+  name: string
+  lastSeq: number
+  sentSeq: number
+  settledSeq: number
+  lastBytes: number
+  settledBytes: number
+  lastWireId: string | null
+}
+
+/** What a queue needs to know of a message. */
+export interface QueuedMessage {
+  id: number
+  account: string
+  upstreamId: string | null
+  userKey: string
+  bytes: number
+}
+
+/** The queue as it was saved last; undefined when the client has gone. */
+export function loadQueue(db: Db, clientId: number): Queue | undefined {
+  return db.get<Queue>(
+    `SELECT id AS clientId, name, last_seq AS lastSeq, sent_seq AS sentSeq, settled_seq AS settledSeq,
+       last_bytes AS lastBytes, settled_bytes AS settledBytes, last_wire_id AS lastWireId
+     FROM clients WHERE id = ?`,
+    clientId,
+  )
+}
+
+export function saveQueue(db: Db, queue: Queue): void {
+  db.run(
+    `UPDATE clients SET last_seq = ?, sent_seq = ?, settled_seq = ?, last_bytes = ?, settled_bytes = ?, last_wire_id = ?
+     WHERE id = ?`,
+    queue.lastSeq,
+    queue.sentSeq,
+    queue.settledSeq,
+    queue.lastBytes,
+    queue.settledBytes,
+    queue.lastWireId,
+    queue.clientId,
+  )
+}
+
+export function positionOf(queue: Queue): QueuePosition {
+  const { clientId, lastSeq, sentSeq, settledSeq, lastBytes, settledBytes } = queue
+  return { clientId, lastSeq, sentSeq, settledSeq, pendingBytes: lastBytes - settledBytes }
+}
+
+/** What a message weighs in a queue. */
+export function deliveryBytes(spec: string, raw: string): number {
+  return spec.length + raw.length + 200
+}
+
+/** Puts a message that the client never had at the tail. */
+export function append(db: Db, queue: Queue, message: QueuedMessage, contextToken: string, now: number): void {
+  const wireId = nextWireId(queue, message.upstreamId, now)
+  queue.lastWireId = wireId
+  insertAtTail(db, queue, { messageId: message.id, contextToken, bytes: message.bytes, wireId }, now)
+  db.run(
+    'INSERT INTO participants (client_id, account, user_key) VALUES (?, ?, ?) ON CONFLICT DO NOTHING',
+    queue.clientId,
+    message.account,
+    message.userKey,
+  )
+}
+
+/**
+ * Puts a message that the client had back at the tail, with the context token and the wire id it had. One that still
+ * waits stays where it is. False when the client never had it.
+ */
+export function requeue(db: Db, queue: Queue, messageId: number, now: number): boolean {
+  const old = db.get<{ seq: number; contextToken: string; bytes: number; wireId: string }>(
+    `SELECT seq, context_token AS contextToken, bytes, wire_id AS wireId
+     FROM deliveries WHERE message_id = ? AND client_id = ?`,
+    messageId,
+    queue.clientId,
+  )
+  if (old === undefined) return false
+  if (old.seq > queue.settledSeq) return true
+  db.run('DELETE FROM deliveries WHERE client_id = ? AND seq = ?', queue.clientId, old.seq)
+  insertAtTail(db, queue, { ...old, messageId }, now)
+  return true
+}
+
+interface Burial {
+  reason: DeathReason
+  now: number
+  notice?: Notice | undefined
+}
+
+/** Takes the front of a queue, up to `throughSeq`, to the dead letters and tells the users. Returns how many, and the notices. */
+export function buryFront(
+  db: Db,
+  queue: Queue,
+  throughSeq: number,
+  burial: Burial,
+): { count: number; sends: PendingSend[] } {
+  const { reason, now, notice } = burial
+  const from = queue.settledSeq
+  const through = Math.min(throughSeq, queue.lastSeq)
+  if (through <= from) return { count: 0, sends: [] }
+  db.run(
+    `INSERT INTO dead_letters (client_id, client_name, message_id, reason, created_at)
+     SELECT client_id, ?, message_id, ?, ? FROM deliveries WHERE client_id = ? AND seq > ? AND seq <= ? ORDER BY seq`,
+    queue.name,
+    reason,
+    now,
+    queue.clientId,
+    from,
+    through,
+  )
+  db.run(
+    'UPDATE deliveries SET outcome = ? WHERE client_id = ? AND seq > ? AND seq <= ?',
+    reason === 'expired' ? 'expired' : 'dead',
+    queue.clientId,
+    from,
+    through,
+  )
+  settleThrough(db, queue, through)
+  return { count: through - from, sends: notice ? tellUsers(db, queue, from, through, notice, now) : [] }
+}
+
+/** Moves the front of a queue on; it never goes back, nor past the tail. */
+export function settleThrough(db: Db, queue: Queue, seq: number): void {
+  const settled = Math.min(seq, queue.lastSeq)
+  if (settled <= queue.settledSeq) return
+  const row = db.get<{ total: number }>(
+    'SELECT total_bytes AS total FROM deliveries WHERE client_id = ? AND seq <= ? ORDER BY seq DESC LIMIT 1',
+    queue.clientId,
+    settled,
+  )
+  queue.settledSeq = settled
+  queue.settledBytes = row?.total ?? queue.settledBytes
+  queue.sentSeq = Math.max(queue.sentSeq, settled)
+}
+
+/** Keeps a message among the dead letters that never stood in a queue. */
+export function insertDeadLetter(
+  db: Db,
+  letter: { clientId: number | null; messageId: number; reason: DeathReason; now: number },
+): void {
+  db.run(
+    'INSERT INTO dead_letters (client_id, client_name, message_id, reason, created_at) VALUES (?, NULL, ?, ?, ?)',
+    letter.clientId,
+    letter.messageId,
+    letter.reason,
+    letter.now,
+  )
+}
+
+function insertAtTail(
+  db: Db,
+  queue: Queue,
+  row: { messageId: number; contextToken: string; bytes: number; wireId: string },
+  now: number,
+): void {
+  queue.lastSeq += 1
+  queue.lastBytes += row.bytes
+  db.run(
+    `INSERT INTO deliveries (client_id, seq, message_id, context_token, queued_at, bytes, total_bytes, wire_id)
+     VALUES (?, ?, ?, ?, ?, ?, ?, ?)`,
+    queue.clientId,
+    queue.lastSeq,
+    row.messageId,
+    row.contextToken,
+    now,
+    row.bytes,
+    queue.lastBytes,
+    row.wireId,
+  )
+}
+
+// No leading zero: it is written as a JSON number.
+const WIRE_ID = /^(?:0|[1-9]\d{0,19})$/
+
+function nextWireId(queue: Queue, upstreamId: string | null, now: number): string {
+  if (upstreamId !== null && WIRE_ID.test(upstreamId)) return upstreamId
+  return queue.lastWireId === null ? String(now * 1000) : String(BigInt(queue.lastWireId) + 1n)
+}
+
+function tellUsers(db: Db, queue: Queue, from: number, through: number, notice: Notice, now: number): PendingSend[] {
+  const users = db.all<{ account: string; userId: string }>(
+    `SELECT m.account, m.user_id AS userId FROM deliveries d JOIN messages m ON m.id = d.message_id
+     WHERE d.client_id = ? AND d.seq > ? AND d.seq <= ? GROUP BY m.account, m.user_key`,
+    queue.clientId,
+    from,
+    through,
+  )
+  const named = { ...notice, text: notice.text.replaceAll('{client}', () => queue.name) }
+  return users.flatMap(({ account, userId }) => insertNotice(db, { account, userId, notice: named, now }) ?? [])
+}

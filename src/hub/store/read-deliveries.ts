@@ -1,0 +1,38 @@
+import type { ContextOwner, Delivery, QueuePosition } from '../model.ts'
+import type { Db } from './database.ts'
+
+/** Where every queue stands. */
+export function readPositions(db: Db): QueuePosition[] {
+  return db.all<QueuePosition>(
+    `SELECT id AS clientId, last_seq AS lastSeq, sent_seq AS sentSeq, settled_seq AS settledSeq,
+       last_bytes - settled_bytes AS pendingBytes
+     FROM clients ORDER BY id`,
+  )
+}
+
+/** What stands after `afterSeq`, alive and with its text, oldest first. */
+export function readDeliveries(db: Db, clientId: number, afterSeq: number, limit: number, since: number): Delivery[] {
+  return db.all<Delivery>(
+    `SELECT d.seq, d.message_id AS messageId, d.context_token AS contextToken, d.failures, d.queued_at AS queuedAt,
+       d.bytes, d.wire_id AS wireId, m.spec, m.raw
+     FROM deliveries d JOIN messages m ON m.id = d.message_id
+     WHERE d.client_id = ? AND d.seq > ? AND d.queued_at >= ? AND d.outcome IS NULL AND m.raw IS NOT NULL
+     ORDER BY d.seq LIMIT ?`,
+    clientId,
+    afterSeq,
+    since,
+    limit,
+  )
+}
+
+/** Whom a context token speaks of; null when it is not ours or its client has gone. */
+export function resolveContext(db: Db, contextToken: string): ContextOwner | null {
+  const row = db.get<ContextOwner>(
+    `SELECT d.client_id AS clientId, d.seq, d.message_id AS messageId, m.account, m.user_id AS userId,
+       d.queued_at AS createdAt
+     FROM deliveries d JOIN messages m ON m.id = d.message_id JOIN clients c ON c.id = d.client_id
+     WHERE d.context_token = ?`,
+    contextToken,
+  )
+  return row ?? null
+}

@@ -1,0 +1,83 @@
+import type { DeadLetter, MessageRecord } from '../model.ts'
+import type { Db, Value } from './database.ts'
+import type { DeadLetterStore, MessageFilter } from './port.ts'
+import { userKeyOf } from './user-key.ts'
+
+/** Messages with what became of them in each queue, newest first. */
+export function listMessages(db: Db, filter: MessageFilter): MessageRecord[] {
+  const { source, where, values } = plan(filter)
+  const rows = db.all<Omit<MessageRecord, 'deliveries'>>(
+    `SELECT m.id, m.account, m.upstream_id AS upstreamId, m.user_id AS userId, m.received_at AS receivedAt, m.state,
+       m.reason, m.duplicate_of AS duplicateOf, coalesce(m.spec, '') AS spec
+     FROM ${source} WHERE ${where.join(' AND ')} ORDER BY 1 DESC LIMIT ?`,
+    ...values,
+    filter.limit,
+  )
+  return rows.map((row) => ({ ...row, deliveries: deliveriesOf(db, row.id) }))
+}
+
+/** Where the upstream poll goes on; empty when nothing is known. */
+export function readCursor(db: Db, account: string, source: string): string {
+  const sql = 'SELECT cursor FROM accounts WHERE account = ? AND cursor_source = ?'
+  return db.get<{ cursor: string }>(sql, account, source)?.cursor ?? ''
+}
+
+/** Dead letters, newest first. */
+export function listDeadLetters(db: Db, filter: Parameters<DeadLetterStore['list']>[0]): DeadLetter[] {
+  const where = ['l.id < ?']
+  const values: Value[] = [filter.before ?? Number.MAX_SAFE_INTEGER]
+  if (filter.clientId !== undefined) {
+    where.push('l.client_id = ?')
+    values.push(filter.clientId)
+  }
+  if (filter.reason !== undefined) {
+    where.push('l.reason = ?')
+    values.push(filter.reason)
+  }
+  return db.all<DeadLetter>(
+    `SELECT l.id, l.client_id AS clientId, l.client_name AS clientName, l.message_id AS messageId, l.reason,
+       m.user_id AS userId, coalesce(m.spec, '') AS spec, l.created_at AS createdAt
+     FROM dead_letters l JOIN messages m ON m.id = l.message_id
+     WHERE ${where.join(' AND ')} ORDER BY l.id DESC LIMIT ?`,
+    ...values,
+    filter.limit,
+  )
+}
+
+export function countDeadLetters(db: Db): number {
+  return db.get<{ count: number }>('SELECT count(*) AS count FROM dead_letters')?.count ?? 0
+}
+
+function plan({ clientId, userId, state, before = Number.MAX_SAFE_INTEGER }: MessageFilter) {
+  // A client's messages are found in the narrow index over deliveries: the rows of `messages` are long.
+  const source =
+    clientId === undefined
+      ? 'messages m'
+      : 'deliveries x INDEXED BY deliveries_by_message CROSS JOIN messages m ON m.id = x.message_id'
+  const where = [clientId === undefined ? 'm.id < ?' : 'x.message_id < ? AND x.client_id = ?']
+  const values: Value[] = clientId === undefined ? [before] : [before, clientId]
+  if (userId !== undefined) {
+    where.push('m.user_key = ?')
+    values.push(userKeyOf(userId))
+  }
+  if (state !== undefined) {
+    where.push(state === 'routed' ? 'm.state = ?' : "m.state <> 'routed' AND m.state = ?")
+    values.push(state)
+  }
+  return { source, where, values }
+}
+
+function deliveriesOf(db: Db, messageId: number): MessageRecord['deliveries'] {
+  return db.all<MessageRecord['deliveries'][number]>(
+    `SELECT d.client_id AS clientId, c.name AS clientName, d.seq, d.failures,
+       CASE WHEN d.outcome IS NOT NULL THEN d.outcome
+         WHEN d.seq > c.sent_seq THEN 'queued'
+         WHEN d.seq > c.settled_seq THEN 'sent'
+         WHEN (SELECT a.kind FROM acks a WHERE a.client_id = d.client_id AND a.to_seq >= d.seq AND a.from_seq <= d.seq
+               ORDER BY a.to_seq LIMIT 1) = 'assumed' THEN 'acked_assumed'
+         ELSE 'acked' END AS state
+     FROM deliveries d JOIN clients c ON c.id = d.client_id
+     WHERE d.message_id = ? ORDER BY d.client_id`,
+    messageId,
+  )
+}

@@ -1,0 +1,75 @@
+import { Worker } from 'node:worker_threads'
+import { AppError } from '../../kit/errors.ts'
+import { type Outcome, type PackedError, unpackError } from './commit-group.ts'
+import type { Call } from './operations.ts'
+
+/** What goes to the writer thread: a group to commit, or the wish that it ends. */
+export type ToWriter = Call[] | 'close'
+
+/** What comes back, in the order of what went: first whether the database is open, then one answer per group. */
+export type FromWriter = { ok: true; outcomes: Outcome[] } | { ok: false; error: PackedError }
+
+/** The thread that has the only writing connection. */
+export interface WriterThread {
+  /** Commits a group in one transaction. One at a time. Rejects with `store_failed` when nothing was written. */
+  commit(calls: Call[]): Promise<Outcome[]>
+  /** Closes the database and ends the thread. */
+  close(): Promise<void>
+}
+
+/** Starts the thread and has it open, or make, the database. */
+export async function startWriter(path: string): Promise<WriterThread> {
+  const worker = startThread(path)
+  let death: AppError | undefined
+  let awaited: { resolve(outcomes: Outcome[]): void; reject(error: AppError): void } | undefined
+
+  const ended = new Promise<void>((resolve) => worker.once('exit', () => resolve()))
+  worker.on('message', (answer: FromWriter) => {
+    const waiting = awaited
+    awaited = undefined
+    if (answer.ok) waiting?.resolve(answer.outcomes)
+    else waiting?.reject(unpackError(answer.error))
+  })
+  worker.on('error', (error) => die(error))
+  worker.on('exit', () => die(undefined))
+
+  await answered()
+  return {
+    commit(calls) {
+      if (death !== undefined) return Promise.reject(death)
+      const answer = answered()
+      send(calls)
+      return answer
+    },
+    async close() {
+      if (death === undefined) send('close')
+      await ended
+    },
+  }
+
+  function send(message: ToWriter): void {
+    worker.postMessage(message)
+  }
+
+  function answered(): Promise<Outcome[]> {
+    return new Promise((resolve, reject) => {
+      awaited = { resolve, reject }
+    })
+  }
+
+  function die(cause: unknown): void {
+    death ??= new AppError('store_failed', 'The writer thread of the store has ended; restart the hub.', { cause })
+    awaited?.reject(death)
+    awaited = undefined
+  }
+}
+
+function startThread(path: string): Worker {
+  const workerData: { path: string } = { path }
+  if (!import.meta.url.endsWith('.ts'))
+    return new Worker(new URL('./writer-thread.js', import.meta.url), { workerData })
+  // Run from source: a worker of Node 20 cannot load TypeScript until tsx is registered in it.
+  const url = JSON.stringify(new URL('./writer-thread.ts', import.meta.url))
+  const script = `import('tsx/esm/api').then(({ register }) => { register(); return import(${url}) })`
+  return new Worker(script, { eval: true, workerData })
+}

@@ -1,0 +1,183 @@
+import { randomBytes } from 'node:crypto'
+import { Agent, type Dispatcher } from 'undici'
+import { parseLossless, rawElements, rawMember, withMembers } from '../../kit/lossless-json.ts'
+import { type Upstream, UpstreamError } from './port.ts'
+
+export interface IlinkOptions {
+  /** E.g. `https://host`, with or without a path in front of `/ilink/bot/`. */
+  baseUrl: string
+  botToken: string
+  /** How long the service may hold a poll. */
+  pollTimeoutMs?: number
+  callTimeoutMs?: number
+}
+
+const APP_ID = 'bot'
+const APP_VERSION = '2.4.9'
+const APP_VERSION_NUMBER = String((2 << 16) | (4 << 8) | 9)
+const BASE_INFO = `"base_info":{"channel_version":"${APP_VERSION}","bot_agent":"Switchboard"}`
+const POLL_TIMEOUT_MS = 45_000 // the service holds about 35 s
+const CALL_TIMEOUT_MS = 15_000
+const MAX_ANSWER_BYTES = 64 * 1024 * 1024
+
+const LOGIN_GONE = new Set([-14, -13])
+const THROTTLED = new Set([-1, -2, 45011, 210205])
+/** -2 is overloaded: with one of these words it speaks of the request, not of its rate. */
+const BAD_PARAMETER = /required|param|invalid|missing|context|empty/i
+
+/** The real bot protocol over HTTP, as the service's own clients speak it. */
+export function ilinkUpstream({
+  baseUrl,
+  botToken,
+  pollTimeoutMs = POLL_TIMEOUT_MS,
+  callTimeoutMs = CALL_TIMEOUT_MS,
+}: IlinkOptions): Upstream & { close(): Promise<void> } {
+  const base = new URL(baseUrl)
+  const prefix = `${base.pathname.replace(/\/+$/, '')}/ilink/bot/`
+  let agent = newAgent()
+
+  return {
+    async poll(cursor, signal) {
+      const body = `{"get_updates_buf":${JSON.stringify(cursor)},${BASE_INFO}}`
+      const text = await call('getupdates', body, pollTimeoutMs, signal)
+      const answer = readAnswer(text, { ambiguous: false })
+      const messages = answer.msgs ?? []
+      if (!Array.isArray(messages)) throw new UpstreamError('bad_answer', 'getupdates answered msgs that are no list')
+      const next = answer.get_updates_buf
+      return {
+        messages: messages.length === 0 ? [] : rawElements(rawMember(text, 'msgs') ?? '[]'),
+        cursor: typeof next === 'string' && next !== '' ? next : null,
+      }
+    },
+    async notify(what, signal) {
+      const text = await call(`msg/notify${what}`, `{${BASE_INFO}}`, callTimeoutMs, signal)
+      readAnswer(text, { ambiguous: false })
+    },
+    async send({ userId, contextToken, body }, signal) {
+      const token = contextToken === null ? '' : `,"context_token":${JSON.stringify(contextToken)}`
+      const msg = withMembers(body, `"from_user_id":"","to_user_id":${JSON.stringify(userId)}${token}`)
+      const text = await call('sendmessage', `{"msg":${msg},${BASE_INFO}}`, callTimeoutMs, signal)
+      if (text.trim() === '') return { upstreamId: null }
+      const { message_id: id } = readAnswer(text, { ambiguous: true })
+      return {
+        upstreamId: (typeof id === 'number' && id > 0) || (typeof id === 'string' && id !== '') ? String(id) : null,
+      }
+    },
+    async typing({ userId, ticket, on }, signal) {
+      const body = `{"ilink_user_id":${JSON.stringify(userId)},"typing_ticket":${JSON.stringify(ticket)},"status":${on ? 1 : 2},${BASE_INFO}}`
+      const text = await call('sendtyping', body, callTimeoutMs, signal)
+      if (text.trim() !== '') readAnswer(text, { ambiguous: true })
+    },
+    async typingTicket({ userId, contextToken }, signal) {
+      const token = contextToken === null ? '' : `"context_token":${JSON.stringify(contextToken)},`
+      const text = await call(
+        'getconfig',
+        `{"ilink_user_id":${JSON.stringify(userId)},${token}${BASE_INFO}}`,
+        callTimeoutMs,
+        signal,
+      )
+      const { typing_ticket: ticket } = readAnswer(text, { ambiguous: false })
+      if (typeof ticket !== 'string')
+        throw new UpstreamError('bad_answer', 'getconfig answered without a typing ticket')
+      return ticket
+    },
+    async uploadUrl(body, signal) {
+      const text = await call('getuploadurl', withMembers(body, BASE_INFO), callTimeoutMs, signal)
+      readAnswer(text, { ambiguous: false })
+      return text
+    },
+    async close() {
+      await agent.destroy()
+    },
+  }
+
+  async function call(path: string, body: string, timeoutMs: number, signal: AbortSignal): Promise<string> {
+    let answer: Dispatcher.ResponseData
+    let text: string
+    try {
+      answer = await agent.request({
+        origin: base.origin,
+        path: prefix + path,
+        method: 'POST',
+        headers: headers(botToken),
+        body,
+        signal,
+        headersTimeout: timeoutMs,
+        bodyTimeout: timeoutMs,
+      })
+      text = await answer.body.text()
+    } catch (error) {
+      throw networkError(path, error, signal)
+    }
+    if (answer.statusCode === 200) return text
+    throw httpError(path, answer.statusCode)
+  }
+
+  function networkError(path: string, error: unknown, signal: AbortSignal): UpstreamError {
+    const code = error instanceof Error && 'code' in error ? String(error.code) : 'UNKNOWN'
+    const timedOut = code === 'UND_ERR_HEADERS_TIMEOUT' || code === 'UND_ERR_BODY_TIMEOUT'
+    if (timedOut && path === 'getupdates') {
+      // A poll that is never answered may hang on a connection that is dead at the other end: start over on new ones.
+      void agent.destroy()
+      agent = newAgent()
+    }
+    const neverSent = [
+      'ECONNREFUSED',
+      'ENOTFOUND',
+      'EAI_AGAIN',
+      'EHOSTUNREACH',
+      'ENETUNREACH',
+      'UND_ERR_CONNECT_TIMEOUT',
+    ]
+    const reason = signal.aborted ? 'was given up' : timedOut ? 'was not answered in time' : `failed (${code})`
+    return new UpstreamError('unreachable', `${path} ${reason}`, { ambiguous: !neverSent.includes(code), cause: error })
+  }
+}
+
+function newAgent(): Agent {
+  return new Agent({
+    connections: 128,
+    keepAliveTimeout: 30_000,
+    connectTimeout: 10_000,
+    maxResponseSize: MAX_ANSWER_BYTES,
+  })
+}
+
+function headers(botToken: string): Record<string, string> {
+  return {
+    'content-type': 'application/json',
+    authorizationtype: 'ilink_bot_token',
+    authorization: `Bearer ${botToken}`,
+    'x-wechat-uin': Buffer.from(String(randomBytes(4).readUInt32BE())).toString('base64'),
+    'ilink-app-id': APP_ID,
+    'ilink-app-clientversion': APP_VERSION_NUMBER,
+  }
+}
+
+function httpError(path: string, status: number): UpstreamError {
+  const text = `${path} was answered with HTTP ${status}`
+  if (status === 401 || status === 403) return new UpstreamError('expired', text, { upstreamCode: status })
+  if (status === 429) return new UpstreamError('throttled', text, { upstreamCode: status })
+  if (status >= 500) return new UpstreamError('unreachable', text, { upstreamCode: status, ambiguous: true })
+  return new UpstreamError('bad_answer', text, { upstreamCode: status })
+}
+
+/** The fields of an answer, or what its code means. */
+function readAnswer(text: string, { ambiguous }: { ambiguous: boolean }): Record<string, unknown> {
+  let answer: unknown
+  try {
+    answer = parseLossless(text)
+  } catch {
+    throw new UpstreamError('bad_answer', 'the answer is not JSON', { ambiguous })
+  }
+  if (typeof answer !== 'object' || answer === null || Array.isArray(answer)) {
+    throw new UpstreamError('bad_answer', 'the answer is not a JSON object', { ambiguous })
+  }
+  const fields: Record<string, unknown> = { ...answer }
+  const code = [fields.ret, fields.errcode].find((value) => typeof value === 'number' && value !== 0)
+  if (typeof code !== 'number') return fields
+  const said = typeof fields.errmsg === 'string' ? fields.errmsg : ''
+  if (LOGIN_GONE.has(code)) throw new UpstreamError('expired', `the service answered ${code}`, { upstreamCode: code })
+  const throttled = THROTTLED.has(code) && !(code === -2 && BAD_PARAMETER.test(said))
+  throw new UpstreamError(throttled ? 'throttled' : 'refused', `the service answered ${code}`, { upstreamCode: code })
+}

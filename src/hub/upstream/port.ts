@@ -1,0 +1,64 @@
+/** The messaging service behind the hub: one bot account of it. */
+export interface Upstream {
+  /** One long poll after `cursor`; its messages as raw JSON texts. */
+  poll(cursor: string, signal: AbortSignal): Promise<UpstreamBatch>
+  /** Says that the bot comes or goes. */
+  notify(what: 'start' | 'stop', signal: AbortSignal): Promise<void>
+  send(message: OutgoingMessage, signal: AbortSignal): Promise<SendReceipt>
+  typing(typing: { userId: string; ticket: string; on: boolean }, signal: AbortSignal): Promise<void>
+  /** The ticket that typing needs. */
+  typingTicket(user: { userId: string; contextToken: string | null }, signal: AbortSignal): Promise<string>
+  /** Forwards the JSON text of a request for an upload address and returns the answer's JSON text. */
+  uploadUrl(body: string, signal: AbortSignal): Promise<string>
+}
+
+export interface UpstreamBatch {
+  messages: string[]
+  /** null: stay where you are. */
+  cursor: string | null
+}
+
+export interface OutgoingMessage {
+  userId: string
+  contextToken: string | null
+  /** The `msg` object as JSON text, without recipient and context token. */
+  body: string
+}
+
+export interface SendReceipt {
+  /** Digits; null when the service accepted the message but gave no id, which may mean that it was dropped. */
+  upstreamId: string | null
+}
+
+/**
+ * - `unreachable`: no connection, or it broke. `sent` tells whether the request may have arrived.
+ * - `expired`: the login is no longer good.
+ * - `throttled`, `refused`: the service answered and said no.
+ * - `bad_answer`: it answered something that is not the protocol.
+ */
+export type UpstreamFailure = 'unreachable' | 'expired' | 'throttled' | 'refused' | 'bad_answer'
+
+/** What went wrong with a call to the service. Its text never holds a token or a user's words. */
+export class UpstreamError extends Error {
+  readonly kind: UpstreamFailure
+  /** The service's own code, where it gave one. */
+  readonly upstreamCode: number | null
+  /** The request may have been carried out all the same. */
+  readonly ambiguous: boolean
+
+  constructor(
+    kind: UpstreamFailure,
+    message: string,
+    {
+      upstreamCode = null,
+      ambiguous = false,
+      cause,
+    }: { upstreamCode?: number | null; ambiguous?: boolean; cause?: unknown } = {},
+  ) {
+    super(message, { cause })
+    this.name = 'UpstreamError'
+    this.kind = kind
+    this.upstreamCode = upstreamCode
+    this.ambiguous = ambiguous
+  }
+}

@@ -1,0 +1,54 @@
+import type { HttpServer, Reply, Request } from '../../kit/http.ts'
+import { BotBody, ConversationQuery, MediaQuery, QrQuery, ScanBody } from '../../wire/sim.ts'
+import type { SimControl } from '../control.ts'
+import { readConversation } from '../conversation-text.ts'
+import type { World } from '../world.ts'
+import { readFault, readSayings, strictChecker } from './control-bodies.ts'
+import { frontPage } from './front-page.ts'
+import { checkSameSite } from './same-site.ts'
+
+const checkConversation = strictChecker(ConversationQuery, 'query')
+const checkMedia = strictChecker(MediaQuery, 'query')
+const checkScan = strictChecker(ScanBody)
+const checkQr = strictChecker(QrQuery, 'query')
+const checkBot = strictChecker(BotBody)
+
+/** The control API, the page that explains it, and `/health`. */
+export function addControlRoutes(app: HttpServer, world: World, control: SimControl): void {
+  app.get('/', async (request, reply) => reply.type('text/plain; charset=utf-8').send(frontPage(request.headers.host)))
+  app.get('/health', async () => ({ status: 'ok' }))
+  app.register(async (scope) => {
+    scope.addHook('onRequest', async (request) => checkSameSite(request))
+    scope.post('/sim/say', async (request) => say(control, request))
+    scope.get('/sim/conversation', async (request, reply) => conversation(world, request, reply))
+    scope.get('/sim/media', async (request, reply) =>
+      reply.type('application/octet-stream').send(control.media(checkMedia(request.query))),
+    )
+    scope.get('/sim/users', async () => ({ users: control.users() }))
+    scope.get('/sim/state', async () => control.state())
+    scope.post('/sim/fault', async (request) => control.faults.add(readFault(request.body)))
+    scope.get('/sim/fault', async () => ({ faults: control.faults.list() }))
+    scope.delete('/sim/fault', async () => ({ cleared: control.faults.clear() }))
+    scope.post('/sim/bots', async (request) => control.accounts.add(checkBot(request.body)))
+    scope.post('/sim/qr/scan', async (request) => control.accounts.scan(checkScan(request.body)))
+    scope.get('/sim/qr', async ({ query }) => ({ codes: codes(control, checkQr(query).qrcode) }))
+  })
+}
+
+function say(control: SimControl, { body, bodyText }: Request): unknown {
+  const { sayings, isMany } = readSayings(body, bodyText)
+  const said = control.sayAll(sayings)
+  return isMany ? { messages: said } : said[0]
+}
+
+async function conversation(world: World, request: Request, reply: Reply): Promise<unknown> {
+  const { user, bot, after, wait_ms, typing } = checkConversation(request.query)
+  const wanted = { user, bot, after: Number(after ?? 0), waitMs: Number(wait_ms ?? 0) }
+  const known = typing === undefined ? {} : { typing: typing === 'true' }
+  const text = await readConversation(world, { ...wanted, ...known }, { response: reply.raw })
+  return reply.type('application/json; charset=utf-8').send(text)
+}
+
+function codes(control: SimControl, wanted: string | undefined) {
+  return control.accounts.qrCodes().filter(({ qrcode }) => wanted === undefined || qrcode === wanted)
+}

@@ -1,0 +1,39 @@
+import { Type } from 'typebox'
+
+/** The bodies of the client endpoints, spec shape and real shape. Unknown fields are welcome everywhere. */
+
+const Token = Type.Optional(Type.String({ description: "The client's virtual token; the header decides." }))
+
+export const GetUpdatesBody = Type.Object({
+  token: Token,
+  get_updates_buf: Type.Optional(Type.String({ maxLength: 4096, description: 'The cursor of the last answer.' })),
+})
+
+export const SendTextBody = Type.Object({
+  token: Token,
+  context_token: Type.String({ minLength: 1, maxLength: 1024 }),
+  content: Type.String({ minLength: 1 }),
+  msg_type: Type.Optional(Type.String({ maxLength: 64, description: '`text` is the only one that is sent.' })),
+})
+
+export const SendMessageBody = Type.Object({
+  token: Token,
+  msg: Type.Object({
+    to_user_id: Type.Optional(Type.String({ maxLength: 256 })),
+    context_token: Type.Optional(Type.String({ maxLength: 1024 })),
+    client_id: Type.Optional(Type.String({ maxLength: 256 })),
+    item_list: Type.Array(Type.Object({}), { minItems: 1, maxItems: 100 }),
+  }),
+})
+
+export const SendTypingBody = Type.Object({
+  token: Token,
+  context_token: Type.Optional(Type.String({ maxLength: 1024 })),
+  ilink_user_id: Type.Optional(Type.String({ maxLength: 256 })),
+  to_user_id: Type.Optional(Type.String({ maxLength: 256 })),
+  typing_ticket: Type.Optional(Type.String({ maxLength: 4096 })),
+  status: Type.Optional(Type.Integer({ minimum: 1, maximum: 2, description: '1 starts, 2 ends.' })),
+})
+
+/** getconfig, getuploadurl, notifystart, notifystop: any object, with the token in it or not. */
+export const AnyBody = Type.Object({ token: Token })

@@ -1,0 +1,24 @@
+import { auth } from './requirements/auth.ts'
+import { config } from './requirements/config.ts'
+import { delivery } from './requirements/delivery.ts'
+import { health } from './requirements/health.ts'
+import { hub } from './requirements/hub.ts'
+import { relay } from './requirements/relay.ts'
+import type { Requirements } from './requirements/requirement.ts'
+import { routing } from './requirements/routing.ts'
+import { upstream } from './requirements/upstream.ts'
+
+/** Every rule of the hub's spec and of our decisions, by id. `requirements.test.ts` holds that each has a test. */
+export const requirements = {
+  ...relay,
+  ...hub,
+  ...auth,
+  ...health,
+  ...delivery,
+  ...routing,
+  ...upstream,
+  ...config,
+} as const satisfies Requirements
+
+/** The id of a rule. */
+export type RequirementId = keyof typeof requirements
