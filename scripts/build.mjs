@@ -5,8 +5,12 @@ import { fileURLToPath } from 'node:url'
 
 const root = fileURLToPath(new URL('..', import.meta.url))
 rmSync(`${root}dist`, { recursive: true, force: true })
-const tsc = spawnSync(process.execPath, [`${root}node_modules/typescript/bin/tsc`, '-p', `${root}tsconfig.build.json`], {
-  stdio: 'inherit',
-})
+const tsc = spawnSync(
+  process.execPath,
+  [`${root}node_modules/typescript/bin/tsc`, '-p', `${root}tsconfig.build.json`],
+  {
+    stdio: 'inherit',
+  },
+)
 if (tsc.status !== 0) process.exit(tsc.status ?? 1)
 chmodSync(`${root}dist/cli.js`, 0o755)

@@ -1,12 +1,12 @@
 // Runs every program in examples/, one after the other. Each asserts what it shows and exits 0.
 import { spawn } from 'node:child_process'
-import { readdirSync } from 'node:fs'
+import { existsSync, readdirSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 
 const LIMIT_MS = 60_000
 
 const root = fileURLToPath(new URL('..', import.meta.url))
-const examples = readdirSync(`${root}examples`)
+const examples = (existsSync(`${root}examples`) ? readdirSync(`${root}examples`) : [])
   .filter((name) => name.endsWith('.ts'))
   .sort()
 if (examples.length === 0) {

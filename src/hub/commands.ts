@@ -69,10 +69,11 @@ function use(argument: string, view: CommandView): Routing {
 function broadcast(argument: string, { clients, prefix }: CommandView): Routing {
   if (argument === '') return say('broadcast', `Say what: ${prefix}broadcast <text> goes to everyone.`)
   if (clients.length === 0) return say('broadcast', 'Nobody is here to hear it.')
-  const notices = [
-    notice('broadcast', `Sent to ${clients.length === 1 ? '1 client' : `all ${clients.length} clients`}.`),
-  ]
-  return { state: 'routed', reason: 'broadcast', targets: clients.map(({ id }) => id), text: argument, notices }
+  const offline = clients.filter(({ online }) => !online).length
+  const who = clients.length === 1 ? '1 client' : `all ${clients.length} clients`
+  const later = offline === 0 ? '' : ` Offline now, and given it later: ${offline}.`
+  const targets = clients.map(({ id }) => id)
+  return { state: 'routed', reason: 'broadcast', targets, text: argument, notices: [notice('broadcast', `Sent to ${who}.${later}`)] }
 }
 
 function listText({ clients, currentId, prefix }: CommandView): string {
@@ -85,7 +86,6 @@ function listText({ clients, currentId, prefix }: CommandView): string {
 const REASONS: Record<string, string> = {
   chosen: 'you chose it',
   default: 'it is the default',
-  quote: 'you quoted it',
   first_online: 'it was the first one online',
   fallback_online: 'nobody else is online',
   first_registered: 'nobody is online, and it was registered first',

@@ -17,14 +17,14 @@ export const MAX_TEXT_CHARS = 2_000
 
 const NOT_OURS = new Set(['from_user_id', 'to_user_id', 'context_token', 'item_list', 'client_id'])
 
-/** A plain text, as the spec's body has it. */
-export function composeText(content: string): Composed {
+/** A plain text, as the spec's body has it. The same text to another context is another body. */
+export function composeText(content: string, contextToken: string): Composed {
   const items = splitText(content).map((text) => JSON.stringify({ type: 1, text_item: { text } }))
   return {
     parts: parts('{"message_type":2,"message_state":2}', items, null),
     text: content,
     key: null,
-    bodyHash: hash(content),
+    bodyHash: hash(JSON.stringify([contextToken, content])),
   }
 }
 
@@ -52,22 +52,30 @@ export function composeMessage(msg: string): Composed {
   }
 }
 
-/** Pieces of at most `most` characters, cut at a line end, else at a space, never inside a character. */
+/**
+ * Pieces of at most `most` characters that together are the text, cut behind a line end, else behind a space, never inside
+ * a character. A piece of white space alone is left out: the service takes no empty message.
+ */
 export function splitText(text: string, most = MAX_TEXT_CHARS): string[] {
   const pieces: string[] = []
   let rest = text
   while (rest.length > most) {
-    const head = rest.slice(0, most + 1)
-    const lineEnd = head.lastIndexOf('\n')
-    const space = head.lastIndexOf(' ')
-    let at = lineEnd > most / 2 ? lineEnd : space > most / 2 ? space : most
-    const isBreak = at === lineEnd || at === space
-    if (!isBreak && /[\ud800-\udbff]/.test(rest.charAt(at - 1))) at -= 1
+    const at = cutAt(rest.slice(0, most))
     pieces.push(rest.slice(0, at))
-    rest = rest.slice(isBreak ? at + 1 : at)
+    rest = rest.slice(at)
   }
-  if (rest !== '' || pieces.length === 0) pieces.push(rest)
-  return pieces
+  pieces.push(rest)
+  const visible = pieces.filter((piece) => piece.trim() !== '')
+  return visible.length > 0 ? visible : pieces.slice(0, 1)
+}
+
+function cutAt(head: string): number {
+  const least = head.length / 2
+  const lineEnd = head.lastIndexOf('\n') + 1
+  if (lineEnd > least) return lineEnd
+  const space = head.lastIndexOf(' ') + 1
+  if (space > least) return space
+  return head.length > 1 && /[\ud800-\udbff]/.test(head.slice(-1)) ? head.length - 1 : head.length
 }
 
 function parts(base: string, items: string[], clientId: string | null): string[] {

@@ -169,8 +169,11 @@ function readPrefix(text: string): string {
 }
 
 function readNames(text: string): string[] {
-  return text
+  const names = text
     .split(',')
     .map((name) => name.trim().toLowerCase())
     .filter((name) => name !== '')
+  if (names.some((name) => !/^[\p{L}\p{N}._-]+$/u.test(name)))
+    throw new Error(`must be names such as hub.example, without port or path, not "${text}"`)
+  return names
 }

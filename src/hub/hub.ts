@@ -35,6 +35,14 @@ export interface HubOptions {
   retry?: { firstRetryMs: number; mostRetryMs: number }
 }
 
+/** How a client says whom it means. */
+interface NamedRecipient {
+  contextToken?: string | undefined
+  userId?: string | undefined
+  /** The field the user's id came in, for an error that names it. */
+  userField: string
+}
+
 /** Whom a client's message is for. */
 export interface Recipient {
   account: string
@@ -53,10 +61,7 @@ export interface Hub {
   readonly rate: RateLimit
   readonly now: () => number
   /** The user a context token (or, failing that, a user id this client has seen) speaks of; never a guess. */
-  recipient(
-    client: Client,
-    named: { contextToken?: string | undefined; userId?: string | undefined },
-  ): Promise<Recipient>
+  recipient(client: Client, named: NamedRecipient): Promise<Recipient>
   showTyping(client: Client, recipient: Recipient, on: boolean): Promise<void>
   stopTyping(client: Client): void
   uploadUrl(body: string): Promise<string>
@@ -191,17 +196,14 @@ export async function openHub(options: HubOptions): Promise<Hub> {
     outbound.resume(result.sends)
   }
 
-  async function recipient(
-    client: Client,
-    { contextToken, userId }: { contextToken?: string | undefined; userId?: string | undefined },
-  ): Promise<Recipient> {
+  async function recipient(client: Client, { contextToken, userId, userField }: NamedRecipient): Promise<Recipient> {
     if (contextToken) {
       const owner = await store.deliveries.resolveContext(contextToken)
       if (owner === null || owner.clientId !== client.id || now() - owner.createdAt > CONTEXT_LASTS_MS)
         throw unknownContext()
       if (userId && userId.toLowerCase() !== owner.userId.toLowerCase()) {
-        throw new AppError('bad_request', 'to_user_id is not the user that context_token speaks of.', {
-          details: { field: 'to_user_id' },
+        throw new AppError('bad_request', `${userField} is not the user that context_token speaks of; leave it out.`, {
+          details: { field: userField },
         })
       }
       delivery.used(owner)

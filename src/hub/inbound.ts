@@ -26,6 +26,7 @@ const CUT = new Set(['context_token', 'message_id'])
 const MEDIA: Record<number, MsgType> = { 2: 'image', 3: 'voice', 4: 'file', 5: 'video' }
 const FROM_BOT = 2
 const MAX_USER_ID = 256
+const LAST_TIME_MS = 8.64e15 // the last one a Date can hold
 
 /** Reads one raw message; a string says why it cannot be read. */
 export function readInbound(source: string, nowMs: number): Inbound | string {
@@ -38,7 +39,7 @@ export function readInbound(source: string, nowMs: number): Inbound | string {
   const items = list.map(asFields)
   if (!items.every((item) => item !== null)) return 'item_list holds something that is no item'
 
-  const createdMs = typeof message.create_time_ms === 'number' ? message.create_time_ms : null
+  const createdMs = timeOf(message.create_time_ms)
   const { content, msgType } = contentOf(items)
   return {
     upstreamId: idText(message.message_id),
@@ -50,7 +51,7 @@ export function readInbound(source: string, nowMs: number): Inbound | string {
     text: firstText(items),
     content,
     msgType,
-    timestamp: Math.floor((createdMs !== null && createdMs > 0 ? createdMs : nowMs) / 1000),
+    timestamp: Math.floor((createdMs ?? nowMs) / 1000),
     quote: quoteOf(items),
     raw: withoutMembers(source, CUT),
   }
@@ -125,6 +126,11 @@ function fingerprint(message: Fields, items: Fields[]): string | null {
   return createHash('sha256')
     .update(JSON.stringify([String(userId).toLowerCase(), createdMs, seq, content]))
     .digest('base64')
+}
+
+/** Unix milliseconds; null for what is no time (`1e400` is valid JSON). */
+function timeOf(value: unknown): number | null {
+  return typeof value === 'number' && value > 0 && value <= LAST_TIME_MS ? value : null
 }
 
 function idText(id: unknown): string | null {

@@ -59,7 +59,7 @@ export function createIntake(options: IntakeOptions): Intake {
     clients: RoutableClient[],
     chosen: Map<string, number | null>,
   ): Promise<IngestEntry> {
-    const inbound = readInbound(source, at)
+    const inbound = tryToRead(source, at)
     if (typeof inbound === 'string') return setAside(source, inbound, at)
     if (inbound.fromBot) return entry(inbound, { state: 'suppressed', reason: 'bot_echo' })
     const view = await viewFor(inbound.userId, inbound.quote, clients, chosen)
@@ -83,6 +83,16 @@ export function createIntake(options: IntakeOptions): Intake {
       prefix: options.prefix,
       linkText: options.linkText(),
     }
+  }
+}
+
+/** Whatever a message does to its reader, the batch it came in goes on. */
+function tryToRead(source: string, at: number): Inbound | string {
+  try {
+    return readInbound(source, at)
+  } catch {
+    // E.g. nested too deep to be looked through.
+    return 'it cannot be read'
   }
 }
 

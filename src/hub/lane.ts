@@ -2,15 +2,16 @@
 export interface LaneJob {
   /** Who sends: turns go round between senders. */
   sender: string
-  /** Jobs of one conversation run one at a time, in the order they came. */
+  /** One job of a conversation runs at a time, those of one sender in the order they came. */
   conversation: string
-  /** Makes one call. True: there is more to do, ahead of what came later to this conversation. */
+  /** Makes one call. True: there is more to do, before anything else of this conversation, whoever sends it. */
   step(): Promise<boolean>
 }
 
 /** One way out to the service for everybody: paced, fair between senders, in order within a conversation. */
 export interface Lane {
-  enqueue(job: LaneJob): void
+  /** Returns how to take the job out again; a step that runs is not stopped by it. */
+  enqueue(job: LaneJob): () => void
   /** Starts nothing before then. */
   holdUntil(atMs: number): void
   waiting(sender: string): number
@@ -30,6 +31,8 @@ export interface LaneOptions {
 export function openLane({ pacingMs, maxInFlight, now }: LaneOptions): Lane {
   const senders = new Map<string, Map<string, LaneJob[]>>()
   const busy = new Set<string>()
+  /** Jobs that have begun and wait for their next step: nobody else's message may come in between. */
+  const begun = new Map<string, LaneJob>()
   const idle: (() => void)[] = []
   const atOnce = pacingMs > 0 ? 1 : maxInFlight
   let notBefore = 0
@@ -42,6 +45,7 @@ export function openLane({ pacingMs, maxInFlight, now }: LaneOptions): Lane {
     enqueue(job) {
       put(job, 'back')
       pump()
+      return () => remove(job)
     },
     holdUntil(atMs) {
       notBefore = Math.max(notBefore, atMs)
@@ -83,7 +87,11 @@ export function openLane({ pacingMs, maxInFlight, now }: LaneOptions): Lane {
     } finally {
       inFlight -= 1
       busy.delete(job.conversation)
-      if (more) put(job, 'front')
+      begun.delete(job.conversation)
+      if (more) {
+        begun.set(job.conversation, job)
+        put(job, 'front')
+      }
       if (inFlight === 0) for (const resolve of idle.splice(0)) resolve()
       pump()
     }
@@ -93,7 +101,7 @@ export function openLane({ pacingMs, maxInFlight, now }: LaneOptions): Lane {
   function take(): LaneJob | undefined {
     for (const [sender, conversations] of senders) {
       for (const [conversation, jobs] of conversations) {
-        if (busy.has(conversation)) continue
+        if (busy.has(conversation) || (begun.get(conversation) ?? jobs[0]) !== jobs[0]) continue
         const job = jobs.shift()
         conversations.delete(conversation)
         if (jobs.length > 0) conversations.set(conversation, jobs)
@@ -114,5 +122,18 @@ export function openLane({ pacingMs, maxInFlight, now }: LaneOptions): Lane {
     if (where === 'front') jobs.unshift(job)
     else jobs.push(job)
     size += 1
+  }
+
+  function remove(job: LaneJob): void {
+    const conversations = senders.get(job.sender)
+    const jobs = conversations?.get(job.conversation)
+    const at = jobs?.indexOf(job) ?? -1
+    if (conversations === undefined || jobs === undefined || at === -1) return
+    jobs.splice(at, 1)
+    if (jobs.length === 0) conversations.delete(job.conversation)
+    if (conversations.size === 0) senders.delete(job.sender)
+    if (begun.get(job.conversation) === job) begun.delete(job.conversation)
+    size -= 1
+    pump()
   }
 }

@@ -63,7 +63,7 @@ export function openLink({ now, log, silentAfterMs }: LinkOptions): Link {
           : shown === 'throttled'
             ? 'sends are held back by the service'
             : reason,
-        since: shown === 'throttled' ? throttledSince : since,
+        since: silent ? lastAnswerAt() + silentAfterMs : shown === 'throttled' ? throttledSince : since,
         nextRetryAt: shown === 'throttled' ? throttledUntil : nextRetryAt,
         action: ACTIONS[shown] ?? null,
         lastPollAt,
@@ -87,8 +87,12 @@ export function openLink({ now, log, silentAfterMs }: LinkOptions): Link {
 
   function current(): LinkState {
     if (state !== 'connected') return state
-    if (now() - Math.max(lastPollAt ?? since, since) > silentAfterMs) return 'reconnecting'
+    if (now() - lastAnswerAt() > silentAfterMs) return 'reconnecting'
     return throttledUntil > now() ? 'throttled' : 'connected'
+  }
+
+  function lastAnswerAt(): number {
+    return Math.max(lastPollAt ?? since, since)
   }
 
   function change(to: LinkState, why: string, retryAt: number | null): void {

@@ -8,7 +8,7 @@ export interface Client {
   createdAt: number
   /** `createdAt` until its first call. */
   lastSeen: number
-  /** It said goodbye (`notifystop`) and has not called since. */
+  /** It said goodbye (`notifystop`), or its token was revoked, and it has not called since. */
   stopped: boolean
   /** An admin made it the one for users who chose nobody. At most one client is. */
   isDefault: boolean

@@ -51,6 +51,8 @@ interface Flight {
   detached: boolean
   cancelled: boolean
   call: AbortController | null
+  /** Takes it out of the lane. */
+  leave: () => void
   pause: Backoff
   resolve: (answer: SendAnswer) => void
   reject: (error: unknown) => void
@@ -92,6 +94,7 @@ export function openOutbound(options: OutboundOptions): Outbound {
         flight.detached = true
         flight.next = send.parts.findIndex(({ state }) => state === 'queued')
         flight.accepted = send.parts.filter(({ state }) => state === 'accepted' || state === 'unconfirmed').length
+        flight.upstreamId = send.parts.find(({ upstreamId }) => upstreamId !== null)?.upstreamId ?? null
         if (flight.next !== -1) queue(flight)
       }
     },
@@ -130,7 +133,7 @@ export function openOutbound(options: OutboundOptions): Outbound {
   function queue(flight: Flight): void {
     const { clientId, account, userId } = flight.send
     const sender = clientId === null ? 'hub' : `client:${clientId}`
-    lane.enqueue({ sender, conversation: `${account}\0${userId.toLowerCase()}`, step: () => step(flight) })
+    flight.leave = lane.enqueue({ sender, conversation: `${account}\0${userId.toLowerCase()}`, step: () => step(flight) })
   }
 
   /** Sends one part. True when there is another to send. */
@@ -142,6 +145,7 @@ export function openOutbound(options: OutboundOptions): Outbound {
       // `sending` is durable before the call; the first part of a client's message was stored so.
       if (part.state !== 'sending') await record(flight, 'sending')
       const conversation = await store.conversations.get(send.account, send.userId)
+      if (flight.cancelled) return false
       flight.call = new AbortController()
       const message = {
         userId: conversation?.userId ?? send.userId,
@@ -168,7 +172,7 @@ export function openOutbound(options: OutboundOptions): Outbound {
     // Not awaited inside the lane: the next message need not wait for this one's record.
     const written = record(flight, state, {
       upstreamId,
-      ...(last ? { whole: flight.upstreamId === null ? 'unconfirmed' : 'accepted' } : {}),
+      ...(last ? { whole: acceptedState(flight) } : {}),
     })
     if (last) {
       written.then(() => flight.resolve({ upstreamId: flight.upstreamId }), flight.reject)
@@ -198,7 +202,9 @@ export function openOutbound(options: OutboundOptions): Outbound {
       failure === null || (failure.ambiguous && failure.kind !== 'throttled' && failure.kind !== 'refused')
     const state = unknown ? 'unknown' : 'failed'
     options.onFailed(failure?.kind ?? 'internal')
-    await record(flight, state, { whole: state, dropRest: true }).catch((cause: unknown) => {
+    // What was told stands: a repetition must not send the accepted parts again.
+    const whole = flight.detached && flight.accepted > 0 ? acceptedState(flight) : state
+    await record(flight, state, { whole, dropRest: true }).catch((cause: unknown) => {
       log.error('the end of a send could not be stored', { sendId: flight.send.id, error: cause })
     })
     flight.reject(errorFor(failure, flight.accepted, silentUntil - now()))
@@ -207,17 +213,24 @@ export function openOutbound(options: OutboundOptions): Outbound {
 
   /** The client has waited long enough. What was not tried is never sent later; what was begun is finished. */
   async function giveUp(flight: Flight): Promise<void> {
-    if (flight.accepted > 0) {
-      flight.detached = true
-      return flight.resolve({ upstreamId: flight.upstreamId })
-    }
+    if (flight.accepted > 0) return answerEarly(flight)
     flight.cancelled = true
+    flight.leave()
     const state = flight.call === null ? 'failed' : 'unknown'
     flight.call?.abort()
     options.onFailed('slow')
     await record(flight, state, { whole: state, dropRest: true }).catch(() => undefined)
     const text = 'The messaging service did not take the message in time; it will not be sent later. Try again.'
     flight.reject(new AppError('upstream_down', text, { retryAfterMs: 5_000, details: { send_state: state } }))
+  }
+
+  /** Some of it is with the user, so the answer is yes and the rest follows. Stored first: a repetition gets the same answer. */
+  async function answerEarly(flight: Flight): Promise<void> {
+    flight.detached = true
+    const answer = { upstreamId: flight.upstreamId }
+    const update = { sendId: flight.send.id, parts: [], state: acceptedState(flight), answer: JSON.stringify(answer) }
+    await store.sends.progress({ ...update, now: now() }).catch(() => undefined)
+    flight.resolve(answer)
   }
 
   async function record(
@@ -258,10 +271,15 @@ function takeOff(send: PendingSend, resolve: Flight['resolve'], reject: Flight['
     detached: false,
     cancelled: false,
     call: null,
+    leave: () => {},
     pause,
     resolve,
     reject,
   }
+}
+
+function acceptedState({ upstreamId }: Flight): 'accepted' | 'unconfirmed' {
+  return upstreamId === null ? 'unconfirmed' : 'accepted'
 }
 
 /** What a repetition of an earlier send gets; null when that one failed for sure, so it may be tried again. */

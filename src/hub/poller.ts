@@ -21,7 +21,7 @@ const MOST_COMMIT_RETRY_MS = 5_000
 const NOTIFY_TIMEOUT_MS = 10_000
 /** After a failure a poll that has been open this long counts as a link that works. */
 const IN_FLIGHT_MEANS_UP_MS = 1_500
-/** An empty answer should have been held; one that comes at once is slowed down when it repeats. */
+/** An answer without news should have been held; one that comes at once is slowed down when it repeats. */
 const QUICK_ANSWER_MS = 250
 const MOST_QUICK_PAUSE_MS = 1_000
 
@@ -46,8 +46,8 @@ export async function pollUpstream(
       pause.reset()
       loginRetried = false
       if (batch.messages.length > 0 || (batch.cursor !== null && batch.cursor !== cursor)) await keepForSure(batch)
-      const idle = batch.messages.length === 0 && now() - startedAt < QUICK_ANSWER_MS
-      quickAnswers = idle ? quickAnswers + 1 : 0
+      const isNews = batch.messages.length > 0 && batch.cursor !== null && batch.cursor !== cursor
+      quickAnswers = !isNews && now() - startedAt < QUICK_ANSWER_MS ? quickAnswers + 1 : 0
       if (quickAnswers > 1) await sleep(Math.min(MOST_QUICK_PAUSE_MS, 25 * 2 ** Math.min(quickAnswers, 10)), signal)
       cursor = batch.cursor ?? cursor
     } catch (error) {
@@ -61,8 +61,9 @@ export async function pollUpstream(
     try {
       await upstream.notify('start', AbortSignal.any([signal, AbortSignal.timeout(NOTIFY_TIMEOUT_MS)]))
     } catch (error) {
-      if (error instanceof UpstreamError && error.kind === 'unreachable') throw error
-      if (error instanceof UpstreamError && error.kind === 'expired') return
+      // With nobody there a poll is of no use. All else the poll decides: some services have no such call.
+      if (error instanceof UpstreamError && error.kind === 'unreachable' && !error.ambiguous) throw error
+      if (!saidNo(error)) return
     }
     // After an expired login only a poll shows whether the new one is good.
     if (link.view().state !== 'needs_login') link.connected('the service answered')
@@ -115,6 +116,11 @@ function stateAfter(error: unknown): 'reconnecting' | 'needs_login' | 'misconfig
   if (error.kind === 'expired') return 'needs_login'
   // A status such as 404 does not mend itself; a garbled body may.
   return error.kind === 'bad_answer' && error.upstreamCode !== null ? 'misconfigured' : 'reconnecting'
+}
+
+/** The service answered in its own protocol, if only to refuse. */
+function saidNo(error: unknown): boolean {
+  return error instanceof UpstreamError && (error.kind === 'refused' || error.kind === 'throttled')
 }
 
 function reasonOf(error: unknown): string {

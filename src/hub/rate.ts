@@ -17,7 +17,7 @@ export function rateLimit(perSecond: number, now: () => number): RateLimit {
       if (perSecond === 0) return
       const at = now()
       const bucket = buckets.get(clientId) ?? { left: most, at }
-      bucket.left = Math.min(most, bucket.left + ((at - bucket.at) / 1000) * perSecond)
+      bucket.left = Math.min(most, bucket.left + (Math.max(0, at - bucket.at) / 1000) * perSecond)
       bucket.at = at
       buckets.set(clientId, bucket)
       if (bucket.left < 1) {

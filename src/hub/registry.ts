@@ -93,6 +93,9 @@ export async function openRegistry(store: ClientStore, now: () => number): Promi
         const kept =
           overlapMs > 0 ? old.map((one) => ({ ...one, expiresAt: Math.min(one.expiresAt ?? until, until) })) : []
         await store.setTokens(id, [fresh, ...kept])
+        const client = clients.get(id)
+        // Whoever held the old token is gone; the one with the new token has not come yet.
+        if (overlapMs === 0 && client) leave(client)
         for (const one of old) if (overlapMs === 0) revoke(one)
         for (const one of kept) tokens.set(one.hash, one)
         tokens.set(fresh.hash, fresh)
@@ -115,8 +118,7 @@ export async function openRegistry(store: ClientStore, now: () => number): Promi
     },
     stopped(client) {
       client.lastSeen = Math.max(now(), client.createdAt + 1)
-      client.stopped = true
-      touch(client)
+      leave(client)
     },
     pollOpened(client) {
       openPolls.set(client.id, (openPolls.get(client.id) ?? 0) + 1)
@@ -140,6 +142,11 @@ export async function openRegistry(store: ClientStore, now: () => number): Promi
   function keep(client: Client): void {
     clients.set(client.id, client)
     names.set(nameKey(client.name), client)
+  }
+
+  function leave(client: Client): void {
+    client.stopped = true
+    touch(client)
   }
 
   function touch({ id, lastSeen, stopped }: Client): void {

@@ -50,6 +50,8 @@ export function route(text: string | null, view: RoutingView): Routing {
   const command = text === null ? null : parseCommand(text, prefix)
   if (command === null) return implicitRoute(view)
   const current = implicitRoute(view)
+  // A command that quotes an answer still asks about the user's own messages.
+  const usual = view.quotedId === null ? current : implicitRoute({ ...view, quotedId: null })
   const claimed = clients.some(
     ({ id, passthrough }) => current.targets.includes(id) && passthrough.includes(command.name),
   )
@@ -58,8 +60,8 @@ export function route(text: string | null, view: RoutingView): Routing {
     clients,
     prefix,
     linkText: view.linkText,
-    currentId: current.targets[0] ?? null,
-    currentReason: current.reason,
+    currentId: usual.targets[0] ?? null,
+    currentReason: usual.reason,
   }
   return runCommand(command, commandView) ?? current
 }
@@ -100,8 +102,9 @@ function findMention(text: string, clients: readonly RoutableClient[]): Routable
   if (!text.startsWith('@')) return null
   const rest = text.slice(1).toLowerCase()
   const fits = ({ name }: RoutableClient) => {
-    if (!rest.startsWith(name.toLowerCase())) return false
-    const next = rest.slice(name.length)
+    const wanted = name.toLowerCase() // not always as long as the name
+    if (!rest.startsWith(wanted)) return false
+    const next = rest.slice(wanted.length)
     return next === '' || /^[\s,:;.!?\u2005，：；。！？]/.test(next)
   }
   return longest(clients.filter(fits))

@@ -26,7 +26,7 @@ export function readSettings<S extends Settings>(
 ): { values: Values<S>; problems: string[] } {
   const problems: string[] = []
   const entries = Object.entries(settings).map(([name, setting]) => {
-    const flag = flags[name]
+    const flag = setting.flag === undefined ? undefined : flags[name]
     const fromEnv = setting.env === undefined ? undefined : env[setting.env]
     const text = flag === undefined ? fromEnv : String(flag)
     if (text === undefined) return [name, setting.fallback]

@@ -103,6 +103,48 @@ describe('nextBatch', () => {
     expect(log.reads()).toBe(2)
   })
 
+  test('reads once more, and then waits, for a ring during a read with nothing behind it', async () => {
+    const log = testLog()
+    const reading = gate()
+    const wait = nextBatch(log.doorbell, 'ann', async () => {
+      const seen = log.read(0)
+      if (log.reads() > 10) throw new Error('it reads without end')
+      await reading.pass()
+      return seen
+    })
+    await reading.reached
+    log.doorbell.ring('ann')
+    reading.open()
+    await new Promise(setImmediate)
+    expect(log.reads()).toBe(2)
+    log.append()
+    expect(await wait.batch).toEqual([{ seq: 1 }])
+  })
+
+  test.each([
+    ['it has its batch', (): Entry[] => [{ seq: 1 }]],
+    ['its read fails', (): Promise<Entry[]> => Promise.reject(new Error('disk'))],
+    ['it is stopped', (): Entry[] => []],
+  ])('listens no longer once %s', async (_when, read) => {
+    let listeners = 0
+    const doorbell = {
+      ring() {},
+      listen() {
+        listeners += 1
+        return () => {
+          listeners -= 1
+        }
+      },
+    }
+    const wait = nextBatch(doorbell, 'ann', read)
+    const ended = wait.batch.catch(() => {})
+    expect(listeners).toBe(1)
+    await new Promise(setImmediate)
+    wait.stop()
+    await ended
+    expect(listeners).toBe(0)
+  })
+
   test('stopped, it gives nothing and reads nothing more', async () => {
     const log = testLog()
     const wait = nextBatch(log.doorbell, 'ann', () => log.read(0))

@@ -34,9 +34,11 @@ export async function readConversation(
     const read = () => (isNews() ? [true] : [])
     await world.parking.park(call, { key: conversationKey(botId, userId), read, waitMs })
   }
-  const entries = find()?.entries.filter(({ index }) => index > after) ?? []
+  const entries = find()?.entries ?? []
+  // Indexes have no gaps, so the first one tells where to start.
+  const fresh = entries.slice(Math.max(0, after + 1 - (entries[0]?.index ?? 1)))
   const head = JSON.stringify({ user_id: userId, bot_id: botId, typing: find()?.typing ?? false })
-  return `${head.slice(0, -1)},"messages":[${entries.map(entryText).join(',')}]}`
+  return `${head.slice(0, -1)},"messages":[${fresh.map(entryText).join(',')}]}`
 }
 
 function entryText({ index, from, text, messageId, at, raw }: Entry): string {

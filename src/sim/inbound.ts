@@ -7,6 +7,7 @@ import { textOf } from './items.ts'
 import type { StoredFile } from './media.ts'
 import { userIdOf } from './user-id.ts'
 import type { World } from './world.ts'
+import { wrongField } from './wrong-field.ts'
 
 interface Prepared {
   bot: Bot
@@ -55,7 +56,7 @@ function prepare(world: World, saying: SayBody): Prepared {
   const bot = world.bots.get(saying.bot)
   const userId = userIdOf(saying.user)
   const overlay = overlayOf(saying)
-  if (saying.replace && overlay === undefined) throw wrong('raw', 'is missing; replace needs it')
+  if (saying.replace && overlay === undefined) throw wrongField('raw', 'is missing; replace needs it')
   if (overlay !== undefined && saying.replace) return odd(bot, userId, overlay)
   const made = makeMessage(world, { saying, bot, userId, mayBeEmpty: overlay !== undefined })
   if (overlay !== undefined) return odd(bot, userId, lay(overlay, made.raw))
@@ -77,7 +78,8 @@ function odd(bot: Bot, userId: string, raw: string): Prepared {
 function makeMessage(world: World, what: { saying: SayBody; bot: Bot; userId: string; mayBeEmpty: boolean }) {
   const { saying, bot, userId, mayBeEmpty } = what
   const items = itemsOf(world, saying)
-  if (items.length === 0 && !mayBeEmpty) throw wrong('text', 'is missing; say a text, an image, a file, a voice or raw')
+  if (items.length === 0 && !mayBeEmpty)
+    throw wrongField('text', 'is missing; say a text, an image, a file, a voice or raw')
   if (saying.quote !== undefined) quote(world, items, { bot, userId, messageId: saying.quote })
   const messageId = world.nextMessageId()
   const contextToken = randomBytes(32).toString('base64')
@@ -112,7 +114,7 @@ function itemsOf(world: World, saying: SayBody): string[] {
     const file = world.media.store(Buffer.from(saying.file_base64, 'base64'))
     const named = { file_name: saying.file_name ?? 'file.bin', md5: file.md5, len: String(file.plainBytes) }
     items.push({ type: 4, file_item: { media: mediaMember(world, file), ...named } })
-  } else if (saying.file_name !== undefined) throw wrong('file_base64', 'is missing; file_name needs it')
+  } else if (saying.file_name !== undefined) throw wrongField('file_base64', 'is missing; file_name needs it')
   return items.map((item) => JSON.stringify(item))
 }
 
@@ -144,7 +146,7 @@ function overlayOf({ raw }: SayBody): string | undefined {
   if (raw === undefined) return undefined
   const text = typeof raw === 'string' ? raw : JSON.stringify(raw)
   if (isObjectText(text)) return text.trim()
-  throw wrong('raw', 'must be an object, or the JSON text of one')
+  throw wrongField('raw', 'must be an object, or the JSON text of one')
 }
 
 function isObjectText(text: string): boolean {
@@ -160,8 +162,4 @@ function isObjectText(text: string): boolean {
 function lay(overlay: string, made: string): string {
   const rest = withoutMembers(made, new Set(spans(overlay).map(({ key }) => key))).slice(1, -1)
   return rest === '' ? overlay : withMembers(overlay, rest)
-}
-
-function wrong(field: string, problem: string): AppError {
-  return new AppError('bad_request', `${field} ${problem}.`, { details: { field } })
 }

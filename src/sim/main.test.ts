@@ -1,3 +1,4 @@
+import { connect } from 'node:net'
 import { expect, test } from 'vitest'
 import { silentLog } from '../kit/log.ts'
 import { startSim } from './main.ts'
@@ -5,7 +6,8 @@ import { BOT_TOKEN, testSim } from './support.contract.ts'
 
 test('stopping answers every call that waits and takes less than a second', async () => {
   const sim = await testSim({ holdMs: 60_000 })
-  const { qrcode } = JSON.parse((await sim.get('/ilink/bot/get_bot_qrcode')).text)
+  await sim.get('/ilink/bot/get_bot_qrcode')
+  const qrcode = sim.control.accounts.qrCodes()[0]?.qrcode
   const waiting = [
     sim.poll(),
     sim.get('/sim/conversation?user=ann&wait_ms=60000'),
@@ -24,7 +26,6 @@ test('stopping answers every call that waits and takes less than a second', asyn
 
 test('stopping does not wait for a connection that says nothing', async () => {
   const sim = await testSim()
-  const { connect } = await import('node:net')
   const socket = connect(sim.port, sim.host)
   socket.on('error', () => {})
   await new Promise((resolve) => socket.once('connect', resolve))

@@ -1,4 +1,4 @@
-import { type Static, Type } from 'typebox'
+import { type Static, type TProperties, Type } from 'typebox'
 
 /** The bodies of the sim's control API. Ids of messages are digits in strings: they pass 2^53. */
 
@@ -14,7 +14,7 @@ const Bot = Type.String({
 })
 
 /** One thing a user says to a bot. At least one of text, raw, image, file and voice must be there. */
-export const SayBody = Type.Object({
+export const SayBody = strict({
   user: Name,
   bot: Type.Optional(Bot),
   text: Type.Optional(Type.String()),
@@ -31,7 +31,7 @@ export const SayBody = Type.Object({
 export type SayBody = Static<typeof SayBody>
 
 /** Many things said at once; they arrive in this order. */
-export const SayManyBody = Type.Object({ messages: Type.Array(SayBody, { minItems: 1, maxItems: 10_000 }) })
+export const SayManyBody = strict({ messages: Type.Array(SayBody, { minItems: 1, maxItems: 10_000 }) })
 
 /** What became of a {@link SayBody}. Null where `raw` replaced the message and had none. */
 export interface Said {
@@ -40,7 +40,7 @@ export interface Said {
   context_token: string | null
 }
 
-export const ConversationQuery = Type.Object({
+export const ConversationQuery = strict({
   user: Name,
   bot: Type.Optional(Bot),
   after: Type.Optional(Type.String({ pattern: '^[0-9]{1,15}$' })),
@@ -70,7 +70,7 @@ export const ConversationAnswer = Type.Object({
 })
 export type ConversationAnswer = Static<typeof ConversationAnswer>
 
-export const MediaQuery = Type.Object({ user: Name, bot: Type.Optional(Bot), message_id: Digits })
+export const MediaQuery = strict({ user: Name, bot: Type.Optional(Bot), message_id: Digits })
 export type MediaQuery = Static<typeof MediaQuery>
 
 /** Somebody who has said something to a bot. */
@@ -114,7 +114,7 @@ export interface StateAnswer extends BotCounts {
 }
 
 /** What can be made to go wrong. */
-export const FAULT_KINDS = [
+const FAULT_KINDS = [
   'down',
   'expired',
   'throttle',
@@ -129,7 +129,7 @@ export const FAULT_KINDS = [
 export type FaultKind = (typeof FAULT_KINDS)[number]
 
 /** The calls of the bot protocol, for `only`. */
-export const ENDPOINTS = [
+const ENDPOINTS = [
   'getupdates',
   'sendmessage',
   'sendtyping',
@@ -145,7 +145,7 @@ export const ENDPOINTS = [
 export type Endpoint = (typeof ENDPOINTS)[number]
 
 /** A fault lasts until it is cleared, has happened `count` times, or `for_ms` have passed. */
-export const FaultBody = Type.Object({
+export const FaultBody = strict({
   kind: Type.Enum([...FAULT_KINDS]),
   bot: Type.Optional(Bot),
   count: Type.Optional(Count),
@@ -168,7 +168,7 @@ export interface ActiveFault extends FaultBody {
 }
 
 /** A phone scans a QR code. */
-export const ScanBody = Type.Object({
+export const ScanBody = strict({
   qrcode: Type.String({ minLength: 1, maxLength: 200 }),
   /** Whose phone it is; `owner` when absent. */
   as: Type.Optional(Name),
@@ -183,7 +183,7 @@ export type ScanBody = Static<typeof ScanBody>
 
 export type QrStatus = 'wait' | 'scaned' | 'need_verifycode' | 'verify_code_blocked' | 'confirmed' | 'expired'
 
-export const QrQuery = Type.Object({ qrcode: Type.Optional(Type.String({ minLength: 1, maxLength: 200 })) })
+export const QrQuery = strict({ qrcode: Type.Optional(Type.String({ minLength: 1, maxLength: 200 })) })
 
 /** A QR code that a bot asked for. */
 export interface QrCode {
@@ -192,7 +192,7 @@ export interface QrCode {
   expires_at: number
 }
 
-export const BotBody = Type.Object({
+export const BotBody = strict({
   name: Type.String({ pattern: '^[A-Za-z0-9._-]{1,60}$' }),
   token: Type.Optional(Type.String({ pattern: '^[!-~]{8,200}$' })),
 })
@@ -203,4 +203,9 @@ export interface BotAnswer {
   name: string
   bot_id: string
   bot_token: string
+}
+
+/** A field that is not named is refused: a misspelt option must not pass in silence. */
+function strict<P extends TProperties>(properties: P) {
+  return Type.Object(properties, { additionalProperties: false })
 }

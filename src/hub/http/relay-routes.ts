@@ -54,7 +54,7 @@ export function relayRoutes(app: HttpServer, hub: Hub, receipts: Receipts): void
 
   post('sendmessage', SEND_BODY_BYTES, async ({ client, request, body }, reply) => {
     const { contextToken, userId, message } = readSend(body, request.bodyText, request.headers['idempotency-key'])
-    const conversation = await hub.recipient(client, { contextToken, userId })
+    const conversation = await hub.recipient(client, { contextToken, userId, userField: 'msg.to_user_id' })
     const { upstreamId } = await hub.outbound.send({ clientId: client.id, ...conversation, message })
     const id = upstreamId !== null && /^\d+$/.test(upstreamId) ? `,"message_id":${upstreamId}` : ''
     return json(reply, `{"ret":0,"errcode":0,"errmsg":""${id}}`)
@@ -67,7 +67,8 @@ export function relayRoutes(app: HttpServer, hub: Hub, receipts: Receipts): void
         details: { field: 'context_token' },
       })
     }
-    const conversation = await hub.recipient(client, { contextToken, userId: ilinkUser || toUser })
+    const userField = ilinkUser ? 'ilink_user_id' : 'to_user_id'
+    const conversation = await hub.recipient(client, { contextToken, userId: ilinkUser || toUser, userField })
     await hub.showTyping(client, conversation, status === 1)
     return json(reply, OK)
   })
@@ -103,8 +104,9 @@ interface Call extends Caller {
 
 /** The body, with its `token` held against the header's. */
 function bodyOf(request: Request, { token }: Caller): unknown {
-  const body = request.body ?? {}
-  if (typeof body === 'object' && 'token' in body && typeof body.token === 'string' && body.token !== token) {
+  const body = request.body === undefined ? {} : request.body
+  const isObject = typeof body === 'object' && body !== null
+  if (isObject && 'token' in body && typeof body.token === 'string' && body.token !== token) {
     throw new AppError(
       'unauthorized',
       'The token in the body is not the one in the Authorization header; send the same, or none.',

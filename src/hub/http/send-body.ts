@@ -32,7 +32,7 @@ function readFlat(body: unknown): SendRequest {
     })
   }
   if (content.trim() === '') throw new AppError('bad_request', 'content is empty.', { details: { field: 'content' } })
-  return { contextToken, userId: undefined, message: composeText(content) }
+  return { contextToken, userId: undefined, message: composeText(content, contextToken) }
 }
 
 function readReal(body: unknown, bodyText: string): SendRequest {

@@ -1,6 +1,7 @@
 import { AppError, errorText } from '../../kit/errors.ts'
 import type { Db } from './database.ts'
 import { type Call, perform } from './operations.ts'
+import { forgetQueues } from './queue.ts'
 
 /** How one operation of a group went; plain data, so that it can cross the border of a thread. */
 export type Outcome = { ok: true; output: unknown } | { ok: false; error: PackedError }
@@ -22,6 +23,7 @@ export function commitGroup(db: Db, calls: Call[]): Outcome[] {
     db.run('COMMIT')
     return outcomes
   } catch (error) {
+    forgetQueues(db)
     try {
       db.run('ROLLBACK')
     } catch {
@@ -49,6 +51,7 @@ function attempt(db: Db, call: Call): Outcome {
     db.run('RELEASE operation')
     return { ok: true, output }
   } catch (error) {
+    forgetQueues(db)
     // These throw when SQLite has ended the transaction; then the whole group has failed.
     db.run('ROLLBACK TO operation')
     db.run('RELEASE operation')

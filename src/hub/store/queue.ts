@@ -15,6 +15,8 @@ export interface Queue {
   lastBytes: number
   settledBytes: number
   lastWireId: string | null
+  /** Users that are known to have a row among the client's participants. */
+  readonly users: Set<string>
 }
 
 /** What a queue needs to know of a message. */
@@ -26,14 +28,36 @@ export interface QueuedMessage {
   bytes: number
 }
 
+// One connection writes, so what it has read and written stays true until it rolls something back.
+const kept = new WeakMap<Db, Map<number, Queue>>()
+
 /** The queue as it was saved last; undefined when the client has gone. */
 export function loadQueue(db: Db, clientId: number): Queue | undefined {
-  return db.get<Queue>(
+  const known = keptQueues(db).get(clientId)
+  if (known !== undefined) return known
+  const row = db.get<Omit<Queue, 'users'>>(
     `SELECT id AS clientId, name, last_seq AS lastSeq, sent_seq AS sentSeq, settled_seq AS settledSeq,
        last_bytes AS lastBytes, settled_bytes AS settledBytes, last_wire_id AS lastWireId
      FROM clients WHERE id = ?`,
     clientId,
   )
+  if (row === undefined) return undefined
+  const queue = { ...row, users: new Set<string>() }
+  keptQueues(db).set(clientId, queue)
+  return queue
+}
+
+/** Has every queue read anew: after a rollback, or when a client was deleted. */
+export function forgetQueues(db: Db): void {
+  kept.delete(db)
+}
+
+function keptQueues(db: Db): Map<number, Queue> {
+  const known = kept.get(db)
+  if (known !== undefined) return known
+  const made = new Map<number, Queue>()
+  kept.set(db, made)
+  return made
 }
 
 export function saveQueue(db: Db, queue: Queue): void {
@@ -65,12 +89,7 @@ export function append(db: Db, queue: Queue, message: QueuedMessage, contextToke
   const wireId = nextWireId(queue, message.upstreamId, now)
   queue.lastWireId = wireId
   insertAtTail(db, queue, { messageId: message.id, contextToken, bytes: message.bytes, wireId }, now)
-  db.run(
-    'INSERT INTO participants (client_id, account, user_key) VALUES (?, ?, ?) ON CONFLICT DO NOTHING',
-    queue.clientId,
-    message.account,
-    message.userKey,
-  )
+  addParticipant(db, queue, message)
 }
 
 /**
@@ -177,6 +196,21 @@ function insertAtTail(
     queue.lastBytes,
     row.wireId,
   )
+}
+
+const MAX_KNOWN_USERS = 1_000
+
+function addParticipant(db: Db, queue: Queue, { account, userKey }: QueuedMessage): void {
+  const user = `${userKey}\n${account}`
+  if (queue.users.has(user)) return
+  db.run(
+    'INSERT INTO participants (client_id, account, user_key) VALUES (?, ?, ?) ON CONFLICT DO NOTHING',
+    queue.clientId,
+    account,
+    userKey,
+  )
+  if (queue.users.size >= MAX_KNOWN_USERS) queue.users.clear()
+  queue.users.add(user)
 }
 
 // No leading zero: it is written as a JSON number.

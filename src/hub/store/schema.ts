@@ -91,9 +91,7 @@ CREATE TABLE messages (
 ) STRICT;
 CREATE UNIQUE INDEX messages_by_upstream_id ON messages (account, upstream_id)
   WHERE upstream_id IS NOT NULL AND state <> 'suppressed';
-CREATE UNIQUE INDEX messages_by_fingerprint ON messages (account, fingerprint)
-  WHERE fingerprint IS NOT NULL AND state <> 'suppressed';
-CREATE INDEX messages_by_user ON messages (user_key);
+CREATE UNIQUE INDEX messages_by_fingerprint ON messages (user_key, account, fingerprint);
 CREATE INDEX messages_not_routed ON messages (state) WHERE state <> 'routed';
 CREATE INDEX messages_with_text ON messages (received_at) WHERE raw IS NOT NULL;
 

@@ -39,7 +39,9 @@ export function ilinkUpstream({
   return {
     async poll(cursor, signal) {
       const body = `{"get_updates_buf":${JSON.stringify(cursor)},${BASE_INFO}}`
-      const text = await call('getupdates', body, pollTimeoutMs, signal)
+      // Of the whole answer: one that trickles in byte by byte is none.
+      const limit = AbortSignal.timeout(2 * pollTimeoutMs)
+      const text = await call('getupdates', body, pollTimeoutMs, AbortSignal.any([signal, limit]))
       const answer = readAnswer(text, { ambiguous: false })
       const messages = answer.msgs ?? []
       if (!Array.isArray(messages)) throw new UpstreamError('bad_answer', 'getupdates answered msgs that are no list')
@@ -115,10 +117,15 @@ export function ilinkUpstream({
 
   function networkError(path: string, error: unknown, signal: AbortSignal): UpstreamError {
     const code = error instanceof Error && 'code' in error ? String(error.code) : 'UNKNOWN'
-    const timedOut = code === 'UND_ERR_HEADERS_TIMEOUT' || code === 'UND_ERR_BODY_TIMEOUT'
+    const reached: unknown = signal.reason
+    const timedOut =
+      code === 'UND_ERR_HEADERS_TIMEOUT' ||
+      code === 'UND_ERR_BODY_TIMEOUT' ||
+      (reached instanceof Error && reached.name === 'TimeoutError')
     if (timedOut && path === 'getupdates') {
-      // A poll that is never answered may hang on a connection that is dead at the other end: start over on new ones.
-      void agent.destroy()
+      // A poll that is never answered may hang on a connection that is dead at the other end: start over on new ones. What
+      // is under way on the old ones has a time limit of its own.
+      void agent.close()
       agent = newAgent()
     }
     const neverSent = [
@@ -129,7 +136,7 @@ export function ilinkUpstream({
       'ENETUNREACH',
       'UND_ERR_CONNECT_TIMEOUT',
     ]
-    const reason = signal.aborted ? 'was given up' : timedOut ? 'was not answered in time' : `failed (${code})`
+    const reason = timedOut ? 'was not answered in time' : signal.aborted ? 'was given up' : `failed (${code})`
     return new UpstreamError('unreachable', `${path} ${reason}`, { ambiguous: !neverSent.includes(code), cause: error })
   }
 }
@@ -174,10 +181,16 @@ function readAnswer(text: string, { ambiguous }: { ambiguous: boolean }): Record
     throw new UpstreamError('bad_answer', 'the answer is not a JSON object', { ambiguous })
   }
   const fields: Record<string, unknown> = { ...answer }
-  const code = [fields.ret, fields.errcode].find((value) => typeof value === 'number' && value !== 0)
-  if (typeof code !== 'number') return fields
+  const code = [fields.ret, fields.errcode].map(codeOf).find((value) => value !== 0)
+  if (code === undefined) return fields
   const said = typeof fields.errmsg === 'string' ? fields.errmsg : ''
   if (LOGIN_GONE.has(code)) throw new UpstreamError('expired', `the service answered ${code}`, { upstreamCode: code })
   const throttled = THROTTLED.has(code) && !(code === -2 && BAD_PARAMETER.test(said))
   throw new UpstreamError(throttled ? 'throttled' : 'refused', `the service answered ${code}`, { upstreamCode: code })
+}
+
+/** A code is a number; one in quotes counts too, so that a refusal is never taken for a yes. */
+function codeOf(value: unknown): number {
+  if (typeof value === 'number') return value
+  return typeof value === 'string' && /^-?\d{1,15}$/.test(value) ? Number(value) : 0
 }

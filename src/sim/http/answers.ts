@@ -1,4 +1,4 @@
-import { AppError, errorText } from '../../kit/errors.ts'
+import { AppError } from '../../kit/errors.ts'
 import type { ErrorAnswer, Request } from '../../kit/http.ts'
 import type { Log } from '../../kit/log.ts'
 
@@ -47,6 +47,6 @@ function protocolError(code: string, errmsg: string): { status?: number; body: u
 }
 
 function internal(error: unknown, log: Log): AppError {
-  log.error('call failed', { error, reason: errorText(error) })
+  log.error('call failed', { error })
   return new AppError('internal', 'The sim failed; its log says why.')
 }

@@ -81,6 +81,7 @@ async function getUpdates(world: World, { bot, token, body, response }: BotCall)
     { endpoint: 'getupdates', botId: bot.id, response },
     { key: inboxKey(bot), read: () => bot.inbox.read(), waitMs: world.holdMs },
   )
+  if (response.destroyed) return ''
   // The session may have ended during the wait.
   authenticate(world, 'getupdates', token)
   return updatesText(world, bot, batch)

@@ -1,19 +1,7 @@
-import type { Static, TObject } from 'typebox'
-import { AppError } from '../../kit/errors.ts'
 import { rawElements, rawMember } from '../../kit/lossless-json.ts'
-import { type Check, checker } from '../../kit/schema.ts'
-import { FAULT_KINDS, FaultBody, type FaultKind, SayBody, SayManyBody } from '../../wire/sim.ts'
-
-/** As `checker`, and a field that the schema does not name is refused too: a misspelt option must not pass in silence. */
-export function strictChecker<S extends TObject>(schema: S, what = 'body'): Check<Static<S>> {
-  const check = checker(schema, what)
-  const known = Object.keys(schema.properties)
-  return (value) => {
-    const unknown = isObject(value) && Object.keys(value).find((key) => !known.includes(key))
-    if (unknown) throw wrong(unknown, `is not known here; the fields are ${known.join(', ')}`)
-    return check(value)
-  }
-}
+import { checker } from '../../kit/schema.ts'
+import { FaultBody, type FaultKind, SayBody, SayManyBody } from '../../wire/sim.ts'
+import { wrongField } from '../wrong-field.ts'
 
 /** Reads what is to be said; `raw` comes out as the text it had, so that its numbers keep all their digits. */
 export function readSayings(body: unknown, bodyText: string): { sayings: SayBody[]; isMany: boolean } {
@@ -21,29 +9,26 @@ export function readSayings(body: unknown, bodyText: string): { sayings: SayBody
     return { sayings: [withRawText(checkSay(body), bodyText)], isMany: false }
   }
   const { messages } = checkMany(body)
-  if (!bodyText.includes('"raw"')) return { sayings: messages.map(checkSay), isMany: true }
+  if (!bodyText.includes('"raw"')) return { sayings: messages, isMany: true }
   const texts = rawElements(rawMember(bodyText, 'messages') ?? '[]')
-  return { sayings: messages.map((saying, at) => withRawText(checkSay(saying), texts[at] ?? '{}')), isMany: true }
+  return { sayings: messages.map((saying, at) => withRawText(saying, texts[at] ?? '{}')), isMany: true }
 }
 
 /** Reads a fault; options that do not go with its kind are refused. */
 export function readFault(body: unknown): FaultBody {
-  if (isObject(body) && 'kind' in body && !FAULT_KINDS.some((kind) => kind === body.kind)) {
-    throw wrong('kind', `must be one of ${FAULT_KINDS.join(', ')}`)
-  }
   const fault = checkFault(body)
   const { needs = [], takes = [] } = OPTIONS[fault.kind]
   const missing = needs.find((field) => !(field in fault))
-  if (missing) throw wrong(missing, `is missing; ${fault.kind} needs it`)
+  if (missing) throw wrongField(missing, `is missing; ${fault.kind} needs it`)
   const allowed: string[] = [...COMMON, ...needs, ...takes]
   const odd = Object.keys(fault).find((field) => !allowed.includes(field))
-  if (odd) throw wrong(odd, `does not go with ${fault.kind}; it takes ${allowed.slice(1).join(', ')}`)
+  if (odd) throw wrongField(odd, `does not go with ${fault.kind}; it takes ${allowed.slice(1).join(', ')}`)
   return fault
 }
 
-const checkSay = strictChecker(SayBody)
-const checkMany = strictChecker(SayManyBody)
-const checkFault = strictChecker(FaultBody)
+const checkSay = checker(SayBody)
+const checkMany = checker(SayManyBody)
+const checkFault = checker(FaultBody)
 
 const COMMON = ['kind', 'bot', 'count', 'for_ms'] as const
 const OPTIONS: Record<FaultKind, { needs?: (keyof FaultBody)[]; takes?: (keyof FaultBody)[] }> = {
@@ -66,8 +51,4 @@ function withRawText(saying: SayBody, text: string): SayBody {
 
 function isObject(value: unknown): value is object {
   return typeof value === 'object' && value !== null && !Array.isArray(value)
-}
-
-function wrong(field: string, problem: string): AppError {
-  return new AppError('bad_request', `${field} ${problem}.`, { details: { field } })
 }

@@ -95,10 +95,10 @@ describe('say', () => {
 describe('a body that is wrong is refused with the name of the field:', () => {
   test.each([
     ['/sim/say', { text: 'x' }, 'user', /is missing/],
-    ['/sim/say', { user: '', text: 'x' }, 'user', /fewer than 1/],
+    ['/sim/say', { user: '', text: 'x' }, 'user', /must not be empty/],
     ['/sim/say', { user: 'ann' }, 'text', /is missing/],
     ['/sim/say', { user: 'ann', text: 5 }, 'text', /must be a string/],
-    ['/sim/say', { user: 'ann', txt: 'x' }, 'txt', /not known here; the fields are user, bot, text/],
+    ['/sim/say', { user: 'ann', txt: 'x' }, 'txt', /not a field that is known here/],
     ['/sim/say', { user: 'ann', image_base64: '***' }, 'image_base64', /not allowed/],
     ['/sim/say', { user: 'ann', text: 'x', file_name: 'a' }, 'file_base64', /is missing/],
     ['/sim/say', { user: 'ann', text: 'x', raw: [] }, 'raw', /must be an object/],
@@ -107,9 +107,9 @@ describe('a body that is wrong is refused with the name of the field:', () => {
     ['/sim/say', { user: 'ann', replace: true }, 'raw', /is missing/],
     ['/sim/say', { messages: [] }, 'messages', /fewer than 1/],
     ['/sim/say', { messages: [{ user: 'ann', text: 'x' }, { text: 'x' }] }, 'messages.1.user', /is missing/],
-    ['/sim/say', { messages: [{ user: 'ann', text: 'x', tex: 1 }] }, 'tex', /not known/],
+    ['/sim/say', { messages: [{ user: 'ann', text: 'x', tex: 1 }] }, 'messages.0.tex', /not a field/],
     ['/sim/fault', {}, 'kind', /is missing/],
-    ['/sim/fault', { kind: 'dow' }, 'kind', /must be one of down, expired/],
+    ['/sim/fault', { kind: 'dow' }, 'kind', /must be one of "down", "expired"/],
     ['/sim/fault', { kind: 'slow' }, 'delay_ms', /slow needs it/],
     ['/sim/fault', { kind: 'http_error' }, 'status', /http_error needs it/],
     ['/sim/fault', { kind: 'http_error', status: 200 }, 'status', />= 400/],
@@ -117,7 +117,7 @@ describe('a body that is wrong is refused with the name of the field:', () => {
     ['/sim/fault', { kind: 'down', count: 0 }, 'count', />= 1/],
     ['/sim/fault', { kind: 'down', for_ms: '5' }, 'for_ms', /must be an integer/],
     ['/sim/fault', { kind: 'expired', fresh_id: true }, 'fresh_id', /does not go with expired/],
-    ['/sim/fault', { kind: 'down', only: 'x' }, 'only', /allowed values/],
+    ['/sim/fault', { kind: 'down', only: 'x' }, 'only', /must be one of/],
     ['/sim/qr/scan', {}, 'qrcode', /is missing/],
     ['/sim/bots', { name: 'a b' }, 'name', /not allowed/],
   ])('%s %j', async (path, body, field, message) => {

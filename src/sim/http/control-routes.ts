@@ -1,17 +1,18 @@
 import type { HttpServer, Reply, Request } from '../../kit/http.ts'
+import { checker } from '../../kit/schema.ts'
 import { BotBody, ConversationQuery, MediaQuery, QrQuery, ScanBody } from '../../wire/sim.ts'
 import type { SimControl } from '../control.ts'
 import { readConversation } from '../conversation-text.ts'
 import type { World } from '../world.ts'
-import { readFault, readSayings, strictChecker } from './control-bodies.ts'
+import { readFault, readSayings } from './control-bodies.ts'
 import { frontPage } from './front-page.ts'
 import { checkSameSite } from './same-site.ts'
 
-const checkConversation = strictChecker(ConversationQuery, 'query')
-const checkMedia = strictChecker(MediaQuery, 'query')
-const checkScan = strictChecker(ScanBody)
-const checkQr = strictChecker(QrQuery, 'query')
-const checkBot = strictChecker(BotBody)
+const checkConversation = checker(ConversationQuery, 'query')
+const checkMedia = checker(MediaQuery, 'query')
+const checkScan = checker(ScanBody)
+const checkQr = checker(QrQuery, 'query')
+const checkBot = checker(BotBody)
 
 /** The control API, the page that explains it, and `/health`. */
 export function addControlRoutes(app: HttpServer, world: World, control: SimControl): void {

@@ -1,0 +1,81 @@
+/** What one run found, by the id of the figure. */
+export type Run = Record<string, number>
+
+/** Runs of the hub and the bare relay that were made next to each other. */
+export interface Pair {
+  hub: Run
+  bare: Run
+}
+
+/** What is measured, and what is aimed at. */
+export interface FigureKind {
+  id: string
+  name: string
+  unit: string
+  aim?: { text: string; isMet: (figure: Pick<Figure, 'hub' | 'ratio'>) => boolean }
+}
+
+export interface Spread {
+  median: number
+  least: number
+  most: number
+}
+
+export interface Figure {
+  id: string
+  name: string
+  unit: string
+  hub: Spread
+  bare: Spread
+  /** Hub by bare, of each pair. */
+  ratio: Spread
+  aim: string | null
+  isMet: boolean | null
+}
+
+/** The figure that these pairs of runs give. */
+export function figureOf({ id, name, unit, aim }: FigureKind, pairs: readonly Pair[]): Figure {
+  const hub = spreadOf(pairs.map((pair) => pair.hub[id] ?? Number.NaN))
+  const bare = spreadOf(pairs.map((pair) => pair.bare[id] ?? Number.NaN))
+  const ratio = spreadOf(pairs.map((pair) => (pair.hub[id] ?? Number.NaN) / (pair.bare[id] ?? Number.NaN)))
+  return { id, name, unit, hub, bare, ratio, aim: aim?.text ?? null, isMet: aim?.isMet({ hub, ratio }) ?? null }
+}
+
+/** A table for people. */
+export function tableOf(figures: readonly Figure[]): string {
+  const rows = [
+    ['', 'hub', 'bare', 'hub / bare', '(spread)', 'aim', ''],
+    ...figures.map(({ name, unit, hub, bare, ratio, aim, isMet }) => [
+      `${name}, ${unit}`,
+      number(hub.median),
+      number(bare.median),
+      ratio.median.toFixed(2),
+      `${ratio.least.toFixed(2)}–${ratio.most.toFixed(2)}`,
+      aim ?? '',
+      isMet === null ? '' : isMet ? 'met' : 'NOT MET',
+    ]),
+  ]
+  const widths = rows[0]?.map((_, column) => Math.max(...rows.map((row) => row[column]?.length ?? 0))) ?? []
+  const isNumber = (column: number) => column >= 1 && column <= 4
+  const line = (row: string[]) =>
+    row
+      .map((text, column) => (isNumber(column) ? text.padStart(widths[column] ?? 0) : text.padEnd(widths[column] ?? 0)))
+      .join('  ')
+      .trimEnd()
+  return rows.map(line).join('\n')
+}
+
+/** The value below which `share` of the values lie. */
+export function quantile(values: readonly number[], share: number): number {
+  const sorted = [...values].sort((a, b) => a - b)
+  return sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * share))] ?? Number.NaN
+}
+
+function spreadOf(values: readonly number[]): Spread {
+  return { median: quantile(values, 0.5), least: Math.min(...values), most: Math.max(...values) }
+}
+
+function number(value: number): string {
+  if (value >= 100) return Math.round(value).toLocaleString('en')
+  return value.toFixed(value >= 10 ? 1 : 2)
+}

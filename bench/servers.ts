@@ -1,0 +1,159 @@
+import { fileURLToPath } from 'node:url'
+import { Type } from 'typebox'
+import { hubAdmin } from '../src/client/hub-client.ts'
+import { checker } from '../src/kit/schema.ts'
+import type { RunningSim } from '../src/sim/main.ts'
+import { type Part, startPart, within } from './processes.ts'
+
+/** One of the two relays, with its clients: client `i` gets what user `i` says. */
+export interface Server {
+  readonly name: 'hub' | 'bare'
+  /** Its bot account at the sim. */
+  readonly bot: string
+  readonly port: number
+  readonly tokens: readonly string[]
+  /** Resolves when `count` polls are parked in it. */
+  untilParked(count: number): Promise<void>
+  /** What it has used so far; `collect` has it collect garbage first. */
+  usage(options?: { collect: boolean }): Promise<Usage>
+  stop(): Promise<void>
+}
+
+const Usage = Type.Object({
+  cpuMs: Type.Number(),
+  heapBytes: Type.Number(),
+  externalBytes: Type.Number(),
+  rssBytes: Type.Number(),
+})
+export interface Usage {
+  cpuMs: number
+  heapBytes: number
+  externalBytes: number
+  rssBytes: number
+}
+
+export interface HubPlan {
+  sim: RunningSim
+  /** One that has been used before has its clients already; then give their tokens. */
+  dataDir: string
+  tokens?: readonly string[]
+  clients: number
+  /** Further arguments for node. */
+  nodeArgs?: string[]
+}
+
+export const HUB_BOT = 'default'
+export const BARE_BOT = 'bare'
+
+// Nothing but messages ends a poll during a run.
+const HOLD_MS = 600_000
+const START_MS = 15_000
+const SETTLE_MS = 120_000
+const ANSWER_MS = 30_000
+const AT_ONCE = 64
+const ADDRESS = /http:\/\/127\.0\.0\.1:(\d+)\/health/
+const path = (name: string) => fileURLToPath(new URL(name, import.meta.url))
+const checkUsage = checker(Usage)
+
+// Runs in the servers and answers what they use. A data URL, so that plain node can load it and nothing of the product
+// has to know of the bench.
+const PROBE = `data:text/javascript,${encodeURIComponent(`
+  import { isMainThread } from 'node:worker_threads'
+  if (isMainThread) process.on('message', ({ collect }) => {
+    if (collect) { gc(); gc() }
+    const { user, system } = process.cpuUsage()
+    const { heapUsed, external, rss } = process.memoryUsage()
+    process.send({ cpuMs: (user + system) / 1000, heapBytes: heapUsed, externalBytes: external, rssBytes: rss })
+  })`)}`
+const PROBED = ['--expose-gc', '--import', PROBE]
+
+/** Starts the built hub on its own data directory. */
+export async function startHub({ sim, dataDir, clients, tokens, nodeArgs = [] }: HubPlan): Promise<Server> {
+  const settings = {
+    addr: '127.0.0.1:0',
+    'data-dir': dataDir,
+    'upstream-url': sim.url,
+    'poll-hold-ms': String(HOLD_MS),
+    'requests-per-second': '1000000',
+    'log-level': 'warn',
+  }
+  const flags = Object.entries(settings).flatMap(([name, value]) => [`--${name}`, value])
+  const part = startPart('the hub', [...PROBED, ...nodeArgs, path('../dist/cli.js'), 'hub', ...flags], {
+    RELAY_UPSTREAM_TOKEN: sim.botToken,
+  })
+  const port = Number((await part.printed(ADDRESS, START_MS))[1])
+  const url = `http://127.0.0.1:${port}`
+  const parked = async () => Number(/^switchboard_hub_parked_polls (\d+)/m.exec(await get(`${url}/metrics`))?.[1])
+  return server('hub', HUB_BOT, part, { port, tokens: tokens ?? (await populate(url, sim, clients)), parked })
+}
+
+/** Starts the relay that the hub is measured against. */
+export async function startBare({ sim, clients }: { sim: RunningSim; clients: number }): Promise<Server> {
+  const token = sim.control.state().bots.some(({ name }) => name === BARE_BOT)
+    ? BARE_TOKEN
+    : sim.control.accounts.add({ name: BARE_BOT, token: BARE_TOKEN }).bot_token
+  const part = startPart('the bare relay', [...PROBED, '--import', 'tsx', path('./bare-relay.ts')], {
+    BARE_UPSTREAM_URL: sim.url,
+    BARE_UPSTREAM_TOKEN: token,
+    BARE_HOLD_MS: String(HOLD_MS),
+  })
+  const port = Number((await part.printed(ADDRESS, START_MS))[1])
+  const url = `http://127.0.0.1:${port}`
+  const named = Array.from({ length: clients }, (_, index) => ({
+    token: `vhub_${String(index).padStart(32, '0')}`,
+    userId: `${userName(index)}@im.wechat`,
+  }))
+  await fetch(`${url}/bench/clients`, { method: 'POST', body: JSON.stringify(named) })
+  const parked = async () => Number(await get(`${url}/bench/parked`))
+  return server('bare', BARE_BOT, part, { port, tokens: named.map((one) => one.token), parked })
+}
+
+/** The user whose messages go to client `index`. */
+export function userName(index: number): string {
+  return `u${index}`
+}
+
+const BARE_TOKEN = 'ba2e00000000@im.bot:bench'
+
+function server(
+  name: 'hub' | 'bare',
+  bot: string,
+  part: Part,
+  { port, tokens, parked }: { port: number; tokens: readonly string[]; parked: () => Promise<number> },
+): Server {
+  return {
+    name,
+    bot,
+    port,
+    tokens,
+    untilParked: (count) => until(`${count} polls at the ${name}`, async () => (await parked()) === count),
+    usage: async ({ collect } = { collect: false }) => checkUsage(await part.ask({ collect }, ANSWER_MS)),
+    stop: part.stop,
+  }
+}
+
+/** Registers clients and has user `i` choose client `i`. */
+async function populate(url: string, sim: RunningSim, count: number): Promise<string[]> {
+  const admin = hubAdmin({ url })
+  const names = Array.from({ length: count }, (_, index) => `c${index}`)
+  const tokens: string[] = []
+  for (let from = 0; from < count; from += AT_ONCE) {
+    const some = await Promise.all(names.slice(from, from + AT_ONCE).map((name) => admin.register(name)))
+    tokens.push(...some.map(({ token }) => token))
+  }
+  const sends = () => sim.control.state().bots.find(({ name }) => name === HUB_BOT)?.sends ?? 0
+  const before = sends()
+  sim.control.sayAll(names.map((name, index) => ({ user: userName(index), bot: HUB_BOT, text: `/use ${name}` })))
+  await until(`${count} choices`, async () => sends() - before >= count)
+  return tokens
+}
+
+async function until(what: string, isTrue: () => Promise<boolean>): Promise<void> {
+  await within(SETTLE_MS, what, async () => {
+    while (!(await isTrue())) await new Promise((resolve) => setTimeout(resolve, 50))
+  })
+}
+
+async function get(url: string): Promise<string> {
+  return (await fetch(url)).text()
+}

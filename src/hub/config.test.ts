@@ -1,0 +1,163 @@
+import { describe, expect, test } from 'vitest'
+import { verifies } from '../../test/support/verifies.ts'
+import { HUB_SETTINGS, parseHubConfig } from './config.ts'
+
+type Name = keyof typeof HUB_SETTINGS
+
+/** A text for every setting that can be read and is not its default. */
+const SAMPLES: Record<Name, string> = {
+  addr: '0.0.0.0:9000',
+  dataDir: '/var/lib/hub',
+  upstreamUrl: 'https://bots.example',
+  upstreamToken: 'bot:secret',
+  simAddr: '127.0.0.1:9001',
+  pollHoldMs: '1000',
+  pacingMs: '5',
+  commandPrefix: '!',
+  requestsPerSecond: '7',
+  maxPolls: '3',
+  allowedHosts: 'hub.example, Other.example',
+  insecure: 'true',
+  logLevel: 'debug',
+  adminToken: 'admin-secret',
+  metricsToken: 'metrics-secret',
+}
+
+const names = Object.keys(SAMPLES).filter((name): name is Name => name in HUB_SETTINGS)
+const environment = Object.fromEntries(names.map((name) => [HUB_SETTINGS[name].env, SAMPLES[name]]))
+const flagged = names.filter((name) => 'flag' in HUB_SETTINGS[name])
+
+verifies('config:flags:defaults', () => {
+  const { settings, problems } = parseHubConfig({}, {})
+  expect(problems).toEqual([])
+  expect(settings).toEqual({
+    addr: { host: '127.0.0.1', port: 8765 },
+    dataDir: '.switchboard',
+    upstreamUrl: null,
+    upstreamToken: null,
+    simAddr: null,
+    pollHoldMs: 30_000,
+    pacingMs: null,
+    commandPrefix: '/',
+    requestsPerSecond: 1_000,
+    maxPolls: 20_000,
+    allowedHosts: [],
+    insecure: false,
+    logLevel: 'info',
+    adminToken: null,
+    metricsToken: null,
+  })
+})
+
+verifies('config:flags:environment', () => {
+  expect(names).toHaveLength(Object.keys(HUB_SETTINGS).length)
+  const { settings: defaults } = parseHubConfig({}, {})
+  const { settings: fromEnvironment, problems } = parseHubConfig({}, environment)
+  expect(problems).toEqual([])
+  for (const name of names) expect(fromEnvironment[name], name).not.toEqual(defaults[name])
+  const { settings: fromFlags } = parseHubConfig(Object.fromEntries(flagged.map((name) => [name, SAMPLES[name]])), {})
+  for (const name of flagged) expect(fromFlags[name], name).toEqual(fromEnvironment[name])
+})
+
+test('a setting of the hub is called RELAY_… in the environment, and like its flag', () => {
+  for (const name of flagged) {
+    const setting = HUB_SETTINGS[name]
+    const flag = 'flag' in setting ? setting.flag : ''
+    expect(setting.env).toBe(`RELAY_${flag.slice(2).replaceAll('-', '_').toUpperCase()}`)
+  }
+})
+
+verifies(
+  ['config:flags:win', 'config:flags:addr', 'config:flags:data-dir', 'config:flags:poll-hold', 'config:flags:upstream'],
+  'a flag counts before the environment',
+  () => {
+    const flags = {
+      addr: '[::1]:1',
+      dataDir: 'here',
+      pollHoldMs: '20',
+      upstreamUrl: 'http://other.example/',
+      upstreamToken: 'other',
+    }
+    const { settings, problems } = parseHubConfig(flags, environment)
+    expect(problems).toEqual([])
+    expect(settings).toMatchObject({
+      addr: { host: '::1', port: 1 },
+      dataDir: 'here',
+      pollHoldMs: 20,
+      upstreamUrl: 'http://other.example',
+      upstreamToken: 'other',
+      // What no flag speaks of stays as the environment has it.
+      maxPolls: 3,
+    })
+  },
+)
+
+verifies('config:secrets:environment-only', () => {
+  expect(names.filter((name) => !flagged.includes(name))).toEqual(['adminToken', 'metricsToken'])
+  const { settings } = parseHubConfig({ adminToken: 'flag', metricsToken: 'flag' }, {})
+  expect(settings).toMatchObject({ adminToken: null, metricsToken: null })
+})
+
+verifies('config:errors:all-at-once', () => {
+  const wrong = {
+    addr: 'nowhere',
+    dataDir: ' ',
+    upstreamUrl: 'ftp://host',
+    simAddr: '1:2:3',
+    pollHoldMs: '9',
+    pacingMs: '-1',
+    commandPrefix: 'a',
+    requestsPerSecond: 'many',
+    maxPolls: '0',
+    allowedHosts: 'hub.example:8765',
+    insecure: 'maybe',
+    logLevel: 'loud',
+  }
+  const { problems } = parseHubConfig(wrong, { RELAY_ADMIN_TOKEN: '', RELAY_METRICS_TOKEN: 'two words' })
+  const sources = problems.map((problem) => problem.split(' ')[0])
+  const flags = Object.keys(wrong).map((name) => flagOf(name))
+  expect(sources).toEqual([...flags, 'RELAY_ADMIN_TOKEN', 'RELAY_METRICS_TOKEN', '--upstream-token'])
+  for (const problem of problems) expect(problem).toMatch(/^\S+ .{10,}/)
+  const fromEnvironment = parseHubConfig({}, { RELAY_ADDR: 'nowhere', RELAY_POLL_HOLD_MS: 'x' })
+  expect(fromEnvironment.problems.map((problem) => problem.split(' ')[0])).toEqual(['RELAY_ADDR', 'RELAY_POLL_HOLD_MS'])
+})
+
+describe('an upstream is whole or not there', () => {
+  test.each([
+    [{ upstreamUrl: 'https://host' }, /--upstream-token .* is missing/],
+    [{ upstreamToken: 'bot:secret' }, /--upstream-url .* is missing/],
+  ])('%j alone is a mistake', (flags, says) => {
+    const { problems } = parseHubConfig(flags, {})
+    expect(problems).toHaveLength(1)
+    expect(problems[0]).toMatch(says)
+    expect(problems[0]).not.toContain('secret')
+  })
+
+  test('one half may come from a flag and the other from the environment', () => {
+    const { settings, problems } = parseHubConfig({ upstreamUrl: 'https://host' }, { RELAY_UPSTREAM_TOKEN: 'token' })
+    expect(problems).toEqual([])
+    expect(settings).toMatchObject({ upstreamUrl: 'https://host', upstreamToken: 'token' })
+  })
+})
+
+test.each(['/', '!', '#!', '。'])('%j can start a command', (prefix) => {
+  expect(parseHubConfig({ commandPrefix: prefix }, {}).problems).toEqual([])
+})
+
+test.each(['', ' ', 'a', '1', '@', '/ ', '/x', '列', '//////////'])('%j cannot start a command', (prefix) => {
+  expect(parseHubConfig({ commandPrefix: prefix }, {}).problems[0]).toMatch(/^--command-prefix must be 1 to 8 signs/)
+})
+
+test('allowed hosts are names, in any case, without port or path', () => {
+  expect(parseHubConfig({ allowedHosts: 'Hub.Example,, b-2.local ,' }, {}).settings.allowedHosts).toEqual([
+    'hub.example',
+    'b-2.local',
+  ])
+  for (const text of ['hub.example:80', 'http://hub.example', 'hub example', '*', 'a,b/c'])
+    expect(parseHubConfig({ allowedHosts: text }, {}).problems[0], text).toMatch(/^--allowed-host .*names/)
+})
+
+function flagOf(name: string): string {
+  const setting = Object.entries(HUB_SETTINGS).find(([key]) => key === name)?.[1]
+  return setting !== undefined && 'flag' in setting ? setting.flag : ''
+}
