@@ -96,7 +96,7 @@ describe('what cannot be read', () => {
     ['{}', 'no from_user_id'],
     ['{"from_user_id":""}', 'no from_user_id'],
     ['{"from_user_id":null}', 'no from_user_id'],
-    ['{"from_user_id":12345678901234567890}', 'no from_user_id'],
+    ['{"from_user_id":5}', 'no from_user_id'],
     [`{"from_user_id":"${'x'.repeat(257)}"}`, 'no from_user_id'],
     ['{"from_user_id":"a","item_list":{}}', 'item_list is no list'],
     ['{"from_user_id":"a","item_list":"x"}', 'item_list is no list'],
@@ -109,7 +109,7 @@ describe('what cannot be read', () => {
   test('a message nested beyond all reason is no crash', () => {
     const deep = '['.repeat(100_000) + ']'.repeat(100_000)
     const source = `{"from_user_id":"a","seq":1,"create_time_ms":1,"item_list":[{"x":${deep}}]}`
-    expect(readInbound(source, NOW)).toEqual(expect.anything())
+    expect(readInbound(source, NOW)).toBe('nested too deeply')
   })
 
   test('any JSON at all is read or refused, never a throw', () => {
@@ -214,7 +214,7 @@ describe('replaceText', () => {
   test('is the text that was read: a text that is no string is looked past', () => {
     const raw = '{"from_user_id":"x","item_list":[{"text_item":{"text":null}},{"text_item":{"text":"@bob hi"}}]}'
     expect(parsed(raw).text).toBe('@bob hi')
-    expect(parsed(replaceText(raw, 'hi')).text).toBe('hi')
+    expect(replaceText(raw, 'hi')).toBe(raw.replace('"@bob hi"', '"hi"'))
   })
 
   test('leaves a message without text alone', () => {
@@ -227,8 +227,9 @@ describe('replaceText', () => {
     fc.assert(
       fc.property(items, fc.string({ unit: 'binary' }), (item_list, text) => {
         const raw = JSON.stringify({ from_user_id: 'x', item_list })
-        if (parsed(raw).text === null) return expect(replaceText(raw, text)).toBe(raw)
-        expect(parsed(replaceText(raw, text)).text).toBe(text)
+        const hasText = parsed(raw).text !== null
+        const replaced = replaceText(raw, text)
+        expect(hasText ? parsed(replaced).text : replaced).toBe(hasText ? text : raw)
       }),
     )
   })

@@ -28,6 +28,8 @@ export interface HttpOptions {
   /** The one place of a service that turns errors into bodies. Gets everything that is thrown. */
   errorAnswer: (error: unknown, request: FastifyRequest) => ErrorAnswer
   bodyLimitBytes: number
+  /** Reads a JSON text. The default turns integers that a double cannot hold into strings of their digits. */
+  parseJson?: (text: string) => unknown
 }
 
 const KEEP_ALIVE_MS = 75_000 // above nginx's 60 s, and long enough to see whether an answer was received
@@ -36,7 +38,7 @@ const FORWARDING_HEADER = /^(x-forwarded(-.*)?|forwarded|via|x-real-ip|x-client-
 const LINGER_MS = 1_000
 
 /** A server with our rules: JSON under any content type, no coercion, no body shape but ours on any failure. */
-export function httpServer({ errorAnswer, bodyLimitBytes }: HttpOptions): FastifyInstance {
+export function httpServer({ errorAnswer, bodyLimitBytes, parseJson = parseLossless }: HttpOptions): FastifyInstance {
   const app = fastify({
     logger: false,
     bodyLimit: bodyLimitBytes,
@@ -52,7 +54,7 @@ export function httpServer({ errorAnswer, bodyLimitBytes }: HttpOptions): Fastif
   app.decorateRequest('bodyText', '')
   app.removeAllContentTypeParsers()
   app.addContentTypeParser('*', { parseAs: 'buffer' }, async (request: FastifyRequest, bytes: Buffer) =>
-    readBody(request, bytes),
+    readBody(request, bytes, parseJson),
   )
   app.addHook('onRequest', async (request) => {
     // Clients send odd, wrong or no content types; what counts is whether the body parses.
@@ -110,14 +112,18 @@ function isAddressInfo(address: AddressInfo | string | null): address is Address
   return typeof address === 'object' && address !== null
 }
 
-async function readBody(request: FastifyRequest, bytes: Buffer): Promise<unknown> {
+async function readBody(
+  request: FastifyRequest,
+  bytes: Buffer,
+  parseJson: (text: string) => unknown,
+): Promise<unknown> {
   if (request.is404) return undefined
   if (!isUtf8(bytes)) throw new AppError('bad_request', 'The body is not valid UTF-8; send JSON in UTF-8.')
   request.bodyText = bytes.toString('utf8')
   if (request.routeOptions.config.bodyAs === 'text') return request.bodyText
   if (request.bodyText.trim() === '') return undefined
   try {
-    return parseLossless(request.bodyText)
+    return parseJson(request.bodyText)
   } catch {
     throw new AppError('bad_request', 'The body is not valid JSON; send a JSON object.')
   }

@@ -40,7 +40,24 @@ interface Plain {
 }
 
 const CONTROL_CHARACTERS = 'a\u0000b\u0007c\u001b[31md\r\n\u007f\u0085\u2028\u202e'
-const ANY_TYPE: Json[] = [null, true, false, 0, -1, 1.5, 1e21, '', ' ', 'some text', [], [null], ['x'], {}, { a: 1 }]
+const ANY_TYPE: Json[] = [
+  null,
+  true,
+  false,
+  0,
+  -1,
+  1.5,
+  2 ** 60,
+  1e21,
+  '',
+  ' ',
+  'some text',
+  [],
+  [null],
+  ['x'],
+  {},
+  { a: 1 },
+]
 
 const NOT_JSON = [
   '{',

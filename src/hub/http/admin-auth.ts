@@ -60,6 +60,8 @@ export function adminAuth({ adminToken, insecure, allowedHosts, now }: AdminAuth
   }
 
   function checkOpen(request: Request): void {
+    // First, for --insecure too: open to every caller is not open to another site's page in a caller's browser.
+    checkOrigin(request)
     if (insecure) return
     if (!isLocalCaller(request)) {
       throw new AppError(
@@ -75,7 +77,6 @@ export function adminAuth({ adminToken, insecure, allowedHosts, now }: AdminAuth
         'Host must be localhost or an IP address; allow another name with --allowed-host, or set RELAY_ADMIN_TOKEN.',
       )
     }
-    checkOrigin(request)
   }
 
   function refuse(text: string, isTry: boolean): never {

@@ -13,7 +13,8 @@ const ADMIN_BODY_BYTES = 256 * 1024
 
 /** The hub's HTTP: the client endpoints, administration, the panel, and its state. */
 export function hubServer(hub: Hub, { log, ...options }: { log: Log } & AdminAuthOptions & StatusOptions): HttpServer {
-  const app = httpServer({ errorAnswer: hubErrorAnswer(log), bodyLimitBytes: ADMIN_BODY_BYTES })
+  // A long integer where a text belongs must be seen as what it is; what is passed on goes as the text it came in.
+  const app = httpServer({ errorAnswer: hubErrorAnswer(log), bodyLimitBytes: ADMIN_BODY_BYTES, parseJson: JSON.parse })
   const auth = adminAuth(options)
   // The routes have their own check; this one keeps strangers from learning which paths there are not.
   app.addHook('onRequest', async (request) => {

@@ -99,7 +99,7 @@ export function append(db: Db, queue: Queue, message: QueuedMessage, contextToke
 export function requeue(db: Db, queue: Queue, messageId: number, now: number): boolean {
   const old = db.get<{ seq: number; contextToken: string; bytes: number; wireId: string }>(
     `SELECT seq, context_token AS contextToken, bytes, wire_id AS wireId
-     FROM deliveries WHERE message_id = ? AND client_id = ?`,
+     FROM deliveries INDEXED BY deliveries_by_message WHERE message_id = ? AND client_id = ?`,
     messageId,
     queue.clientId,
   )

@@ -5,11 +5,11 @@ import { userKeyOf } from './user-key.ts'
 
 /** Messages with what became of them in each queue, newest first. */
 export function listMessages(db: Db, filter: MessageFilter): MessageRecord[] {
-  const { source, where, values } = plan(filter)
+  const { source, id, where, values } = plan(filter)
   const rows = db.all<Omit<MessageRecord, 'deliveries'>>(
     `SELECT m.id, m.account, m.upstream_id AS upstreamId, m.user_id AS userId, m.received_at AS receivedAt, m.state,
        m.reason, m.duplicate_of AS duplicateOf, coalesce(m.spec, '') AS spec
-     FROM ${source} WHERE ${where.join(' AND ')} ORDER BY 1 DESC LIMIT ?`,
+     FROM ${source} WHERE ${where.join(' AND ')} ORDER BY ${id} DESC LIMIT ?`,
     ...values,
     filter.limit,
   )
@@ -48,23 +48,27 @@ export function countDeadLetters(db: Db): number {
   return db.get<{ count: number }>('SELECT count(*) AS count FROM dead_letters')?.count ?? 0
 }
 
+/**
+ * Which rows, and from where. The rows of `messages` are long, so ids are found in narrow indexes first: those of a client
+ * in the one over deliveries, those of a user in the one over fingerprints.
+ */
 function plan({ clientId, userId, state, before = Number.MAX_SAFE_INTEGER }: MessageFilter) {
-  // A client's messages are found in the narrow index over deliveries: the rows of `messages` are long.
-  const source =
-    clientId === undefined
-      ? 'messages m'
-      : 'deliveries x INDEXED BY deliveries_by_message CROSS JOIN messages m ON m.id = x.message_id'
-  const where = [clientId === undefined ? 'm.id < ?' : 'x.message_id < ? AND x.client_id = ?']
-  const values: Value[] = clientId === undefined ? [before] : [before, clientId]
+  const ofClient = clientId !== undefined
+  const id = ofClient ? 'x.message_id' : 'm.id'
+  const where = [`${id} < ?`, ...(ofClient ? ['x.client_id = ?'] : [])]
+  const values: Value[] = ofClient ? [before, clientId] : [before]
   if (userId !== undefined) {
-    where.push('m.user_key = ?')
+    where.push(`${id} IN (SELECT id FROM messages INDEXED BY messages_by_fingerprint WHERE user_key = ?)`)
     values.push(userKeyOf(userId))
   }
   if (state !== undefined) {
     where.push(state === 'routed' ? 'm.state = ?' : "m.state <> 'routed' AND m.state = ?")
     values.push(state)
   }
-  return { source, where, values }
+  const source = ofClient
+    ? 'deliveries x INDEXED BY deliveries_by_message CROSS JOIN messages m ON m.id = x.message_id'
+    : 'messages m'
+  return { source, id, where, values }
 }
 
 function deliveriesOf(db: Db, messageId: number): MessageRecord['deliveries'] {

@@ -91,6 +91,7 @@ CREATE TABLE messages (
 ) STRICT;
 CREATE UNIQUE INDEX messages_by_upstream_id ON messages (account, upstream_id)
   WHERE upstream_id IS NOT NULL AND state <> 'suppressed';
+-- Also finds the messages of a user. A suppressed one has no fingerprint.
 CREATE UNIQUE INDEX messages_by_fingerprint ON messages (user_key, account, fingerprint);
 CREATE INDEX messages_not_routed ON messages (state) WHERE state <> 'routed';
 CREATE INDEX messages_with_text ON messages (received_at) WHERE raw IS NOT NULL;

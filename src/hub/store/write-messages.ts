@@ -53,7 +53,8 @@ function insertMessage(db: Db, batch: IngestBatch, entry: IngestEntry): IngestRe
 
   const duplicateOf = findYoungDuplicate(db, batch, entry)
   const state = duplicateOf === null ? entry.state : 'suppressed'
-  const messageId = insertRow(db, batch, { ...entry, state }, duplicateOf)
+  const fingerprint = duplicateOf === null ? entry.fingerprint : null
+  const messageId = insertRow(db, batch, { ...entry, state, fingerprint }, duplicateOf)
   if (messageId === null) throw new Error('A message that is nobody’s duplicate could not be inserted')
   return { messageId, state, duplicateOf }
 }
@@ -89,7 +90,8 @@ function findYoungDuplicate(db: Db, { account, now }: IngestBatch, entry: Ingest
     ),
     db.get<Holder>(
       `SELECT id, received_at AS receivedAt FROM messages
-       WHERE account = ? AND fingerprint = ? AND fingerprint IS NOT NULL AND state <> 'suppressed'`,
+       WHERE user_key = ? AND account = ? AND fingerprint = ?`,
+      userKeyOf(entry.userId),
       account,
       entry.fingerprint,
     ),
