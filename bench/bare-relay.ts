@@ -86,8 +86,8 @@ function poll(request: IncomingMessage, response: ServerResponse): void {
 /** Answers the parked poll with what there is. */
 function hand(client: Client): void {
   const { parked } = client
-  if (parked === null) return
   client.parked = null
+  if (parked === null || parked.destroyed) return
   const spec = client.spec.splice(0, MAX_BATCH).join(',')
   const real = client.real.splice(0, MAX_BATCH)
   client.delivered += real.length
@@ -166,5 +166,5 @@ function refuse(response: ServerResponse, status: number): void {
 }
 
 function parkedCount(): number {
-  return [...clients.values()].filter(({ parked }) => parked !== null).length
+  return [...clients.values()].filter(({ parked }) => parked?.destroyed === false).length
 }

@@ -8,7 +8,7 @@ export interface Part {
   /** What it printed to standard output, from the first match of `pattern` on. */
   printed(pattern: RegExp, withinMs: number): Promise<RegExpExecArray>
   /** Sends a message over the channel and waits for the next one that comes back. One at a time. */
-  ask(question: Serializable, withinMs: number): Promise<unknown>
+  ask(question: Serializable, withinMs: number, what?: string): Promise<unknown>
   /** Ends it, gently first. */
   stop(): Promise<void>
 }
@@ -44,8 +44,8 @@ export function startPart(name: string, args: string[], env: Record<string, stri
           await new Promise((resolve) => setTimeout(resolve, 10))
         }
       }),
-    ask: (question, withinMs) =>
-      within(withinMs, `${name} to answer`, async () => {
+    ask: (question, withinMs, what = 'answer') =>
+      within(withinMs, `${name} to ${what}`, async () => {
         const answer = Promise.race([once(child, 'message'), ended.then(() => Promise.reject(died()))])
         child.send(question)
         return (await answer)[0]

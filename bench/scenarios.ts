@@ -102,7 +102,7 @@ async function receive(load: Part): Promise<Received> {
 }
 
 async function ask(load: Part, call: LoadCall): Promise<unknown> {
-  const answer = await load.ask(call, CALL_MS)
+  const answer = await load.ask(call, CALL_MS, call.do)
   if (typeof answer !== 'object' || answer === null || !('ok' in answer)) throw new Error('the load generator babbles')
   if (answer.ok !== true) throw new Error(`load: ${'problem' in answer ? answer.problem : '?'}`)
   return 'answer' in answer ? answer.answer : undefined

@@ -2,6 +2,7 @@ import type { Doorbell } from '../kit/doorbell.ts'
 import { AppError } from '../kit/errors.ts'
 import type { Log } from '../kit/log.ts'
 import type { Metrics } from '../kit/metrics.ts'
+import { sleep } from '../kit/retry.ts'
 import { type DeliveryDesk, openDelivery } from './delivery.ts'
 import { createFigures, type Figures, observe } from './figures.ts'
 import { createIntake, type Intake } from './intake.ts'
@@ -75,6 +76,7 @@ const EXPIRE_EVERY_MS = 60_000
 const PRUNE_EVERY_MS = 60 * 60_000
 const CALL_MS = 10_000
 const GOODBYE_MS = 1_500
+const LAST_CALLS_MS = 5_000
 const MAX_SENDS_IN_FLIGHT = 32
 const BOUNDS = {
   maxMessages: 10_000,
@@ -178,7 +180,11 @@ export async function openHub(options: HubOptions): Promise<Hub> {
       delivery.drain()
       stopping.abort()
       typing.close()
-      await Promise.all([polling, lane.stop()])
+      outbound.stop()
+      // A call that hangs is left behind: its send is `unknown` after the restart.
+      const ended = new AbortController()
+      const lastCalls = Promise.race([lane.stop(), sleep(LAST_CALLS_MS, ended.signal)]).finally(() => ended.abort())
+      await Promise.all([polling, lastCalls])
       await upstream
         .notify('stop', AbortSignal.timeout(GOODBYE_MS))
         .catch(() => log.debug('the service did not take the goodbye'))

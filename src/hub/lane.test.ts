@@ -1,5 +1,6 @@
 import { afterEach, expect, test, vi } from 'vitest'
 import { type Gate, gate } from '../../test/support/gate.ts'
+import { soon } from '../../test/support/soon.ts'
 import { verifies } from '../../test/support/verifies.ts'
 import { type Lane, type LaneJob, openLane } from './lane.ts'
 
@@ -69,7 +70,7 @@ test('without a pause as many calls run at once as are allowed, one per conversa
   expect(started).toHaveLength(3)
   expect(lane.size).toBe(3)
   held.open()
-  await vi.waitFor(() => expect(started).toHaveLength(6))
+  await soon(() => expect(started).toHaveLength(6))
   expect(started.indexOf('a/u1/1')).toBeLessThan(started.indexOf('a/u1/2'))
 })
 
@@ -83,7 +84,7 @@ verifies('sends:lane:fair', async () => {
   put('modest/u0/2')
   put('other/u8/1')
   first.open()
-  await vi.waitFor(() => expect(started).toHaveLength(54))
+  await soon(() => expect(started).toHaveLength(54))
   // Turns go round: each of the others waits for one of the greedy one's messages at most.
   expect(started.indexOf('modest/u9/1')).toBeLessThanOrEqual(3)
   expect(started.indexOf('other/u8/1')).toBeLessThanOrEqual(3)
@@ -94,7 +95,7 @@ verifies('sends:lane:fifo', async () => {
   const lane = openLane({ pacingMs: 0, maxInFlight: 4, now: Date.now })
   const { started, put } = recorder(lane)
   for (let n = 0; n < 60; n += 1) put(`${n % 2 ? 'a' : 'b'}/u${n % 3}/${n}`, { steps: 1 + (n % 3) })
-  await vi.waitFor(() => expect(started).toHaveLength(120))
+  await soon(() => expect(started).toHaveLength(120))
   for (const sender of ['a', 'b']) {
     for (const conversation of ['u0', 'u1', 'u2']) {
       const numbers = started
@@ -114,7 +115,7 @@ verifies(
     put('a/u/long', { steps: 3 })
     put('b/u/short')
     put('b/v/elsewhere')
-    await vi.waitFor(() => expect(started).toHaveLength(5))
+    await soon(() => expect(started).toHaveLength(5))
     expect(started.filter((name) => name.includes('/u/'))).toEqual(['a/u/long', 'a/u/long', 'a/u/long', 'b/u/short'])
   },
 )

@@ -1,5 +1,6 @@
-import { expect, test, vi } from 'vitest'
+import { expect, test } from 'vitest'
 import { gate } from '../../test/support/gate.ts'
+import { soon } from '../../test/support/soon.ts'
 import { ACCOUNT, hear, startTestOutbound, USER } from '../../test/support/test-outbound.ts'
 import { verifies } from '../../test/support/verifies.ts'
 import { AppError } from '../kit/errors.ts'
@@ -207,8 +208,8 @@ verifies(
     // The same again, while the rest is still on its way, gets the same answer and sends nothing.
     expect(await send(text, { key: 'k' })).toEqual(answer)
     second.open()
-    await vi.waitFor(() => expect(texts().join('')).toBe(text))
-    await vi.waitFor(async () => expect(await send(text, { key: 'k' })).toEqual(answer))
+    await soon(() => expect(texts().join('')).toBe(text))
+    await soon(async () => expect(await send(text, { key: 'k' })).toEqual(answer))
     expect(calls).toHaveLength(3)
   },
 )
@@ -226,7 +227,7 @@ test('an answer that was given stands when a later part fails', async () => {
   const text = 'x'.repeat(3 * MAX_TEXT_CHARS)
   expect(await send(text, { key: 'k' })).toEqual({ upstreamId: '1' })
   second.open()
-  await vi.waitFor(() => expect(outcomes).toEqual(['accepted', 'refused']))
+  await soon(() => expect(outcomes).toEqual(['accepted', 'refused']))
   await new Promise(setImmediate)
   expect(await send(text, { key: 'k' })).toEqual({ upstreamId: '1' })
   expect(calls).toHaveLength(2)
@@ -236,7 +237,7 @@ test('a client with a thousand waiting sends is told to slow down; others are no
   const call = gate()
   const { send, lane } = await startTestOutbound({ answers: () => call.pass().then(() => ({ upstreamId: '1' })) })
   const sending = Array.from({ length: 1_001 }, (_, n) => send(String(n)))
-  await vi.waitFor(() => expect(lane.waiting('client:1')).toBe(1_000))
+  await soon(() => expect(lane.waiting('client:1')).toBe(1_000))
   expect(await refusal(send('too many'))).toMatchObject({ code: 'too_many_sends', retryAfterMs: 2_000 })
   const other = send('mine', { clientId: 2, userId: 'bob@im.wechat' })
   call.open()

@@ -27,6 +27,8 @@ export interface Outbound {
   send(order: SendOrder): Promise<SendAnswer>
   /** Sends what is in the store already: the hub's own notices, and what a crash interrupted. */
   resume(sends: PendingSend[]): void
+  /** Refuses what waits for its turn and everything new. What is at the service already may end. */
+  stop(): void
 }
 
 export interface OutboundOptions {
@@ -70,7 +72,9 @@ export function openOutbound(options: OutboundOptions): Outbound {
   const underway = new Map<string, Promise<SendAnswer>>()
   const deadlines = sharedDeadlines(options.patienceMs ?? PATIENCE_MS)
   const silence = backoff({ firstMs: FIRST_SILENCE_MS, mostMs: MOST_SILENCE_MS, random: () => 1 })
+  const waiting = new Set<Flight>()
   let silentUntil = 0
+  let stopped = false
 
   return {
     send(order) {
@@ -98,6 +102,10 @@ export function openOutbound(options: OutboundOptions): Outbound {
         if (flight.next !== -1) queue(flight)
       }
     },
+    stop() {
+      stopped = true
+      for (const flight of waiting) if (flight.call === null && flight.accepted === 0) void giveUp(flight)
+    },
   }
 
   async function attemptOnce(order: SendOrder, key: string): Promise<SendAnswer> {
@@ -107,6 +115,7 @@ export function openOutbound(options: OutboundOptions): Outbound {
   }
 
   async function attempt({ clientId, account, userId, message }: SendOrder): Promise<SendAnswer> {
+    if (stopped) throw notInTime('failed')
     if (silentUntil > now()) throw throttled(silentUntil - now(), null)
     if (lane.waiting(`client:${clientId}`) >= MAX_WAITING_PER_SENDER) {
       throw new AppError('too_many_sends', 'Too many messages of this client wait to be sent; slow down.', {
@@ -118,14 +127,19 @@ export function openOutbound(options: OutboundOptions): Outbound {
     return new Promise((resolve, reject) => {
       const flight = takeOff(send, resolve, reject)
       const cancel = deadlines.add(() => void giveUp(flight))
-      flight.resolve = (answer) => {
+      const settled = () => {
         cancel()
+        waiting.delete(flight)
+      }
+      flight.resolve = (answer) => {
+        settled()
         resolve(answer)
       }
       flight.reject = (error) => {
-        cancel()
+        settled()
         reject(error)
       }
+      waiting.add(flight)
       queue(flight)
     })
   }
@@ -133,7 +147,11 @@ export function openOutbound(options: OutboundOptions): Outbound {
   function queue(flight: Flight): void {
     const { clientId, account, userId } = flight.send
     const sender = clientId === null ? 'hub' : `client:${clientId}`
-    flight.leave = lane.enqueue({ sender, conversation: `${account}\0${userId.toLowerCase()}`, step: () => step(flight) })
+    flight.leave = lane.enqueue({
+      sender,
+      conversation: `${account}\0${userId.toLowerCase()}`,
+      step: () => step(flight),
+    })
   }
 
   /** Sends one part. True when there is another to send. */
@@ -220,8 +238,7 @@ export function openOutbound(options: OutboundOptions): Outbound {
     flight.call?.abort()
     options.onFailed('slow')
     await record(flight, state, { whole: state, dropRest: true }).catch(() => undefined)
-    const text = 'The messaging service did not take the message in time; it will not be sent later. Try again.'
-    flight.reject(new AppError('upstream_down', text, { retryAfterMs: 5_000, details: { send_state: state } }))
+    flight.reject(notInTime(state))
   }
 
   /** Some of it is with the user, so the answer is yes and the rest follows. Stored first: a repetition gets the same answer. */
@@ -293,6 +310,11 @@ function earlierAnswer({ state, answer }: KnownSend): SendAnswer | null {
   const text =
     'It is not known whether the messaging service took this message; it is not sent again. Use a new client_id to send it anew.'
   throw new AppError('upstream_down', text, { retryAfterMs: 60_000, details: { send_state: 'unknown' } })
+}
+
+function notInTime(state: SendState): AppError {
+  const text = 'The messaging service did not take the message in time; it will not be sent later. Try again.'
+  return new AppError('upstream_down', text, { retryAfterMs: 5_000, details: { send_state: state } })
 }
 
 function throttled(retryAfterMs: number, upstreamCode: number | null): AppError {

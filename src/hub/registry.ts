@@ -179,7 +179,7 @@ function serialiser(): <T>(work: () => Promise<T>) => Promise<T> {
 }
 
 function nameKey(name: string): string {
-  return name.trim().toLowerCase()
+  return name.trim().normalize('NFC').toLowerCase()
 }
 
 function newToken(): string {

@@ -1,5 +1,5 @@
 import type { Log } from '../kit/log.ts'
-import type { Upstream } from './upstream/port.ts'
+import { type Upstream, UpstreamError } from './upstream/port.ts'
 
 /** "Is typing…" in a user's chat, kept alive while wanted and always ended. */
 export interface Typing {
@@ -27,6 +27,11 @@ export interface TypingOptions {
   renewMs?: number
 }
 
+interface Shown {
+  who: TypingTarget
+  until: number
+}
+
 const LASTS_MS = 60_000
 const RENEW_MS = 5_000 // as often as the service's own client does
 const TICKET_LASTS_MS = 9 * 60_000 // the service's own tickets live ten minutes
@@ -34,19 +39,22 @@ const CALL_MS = 10_000
 
 export function openTyping({ upstream, now, log, lastsMs = LASTS_MS, renewMs = RENEW_MS }: TypingOptions): Typing {
   const tickets = new Map<string, { ticket: string; at: number }>()
-  const showing = new Map<string, { who: TypingTarget; until: number }>()
+  const showing = new Map<string, Shown>()
   const calls = new Map<string, Promise<unknown>>()
   let timer: NodeJS.Timeout | undefined
 
   return {
     async start(who) {
+      const key = keyOf(who)
+      const before = showing.get(key)
+      const mine = { who, until: now() + lastsMs }
       // Noted first: a reply that comes while the call is under way must find it and end it.
-      showing.set(keyOf(who), { who, until: now() + lastsMs })
+      showing.set(key, mine)
       timer ??= setInterval(renew, renewMs).unref()
       try {
         await tell(who, true)
       } catch (error) {
-        showing.delete(keyOf(who))
+        if (showing.get(key) === mine) undo(key, before, error)
         throw error
       }
     },
@@ -66,12 +74,21 @@ export function openTyping({ upstream, now, log, lastsMs = LASTS_MS, renewMs = R
   function renew(): void {
     for (const { who, until } of [...showing.values()]) {
       if (until <= now()) end(who)
-      else void tell(who, true).catch(() => undefined)
+      // Behind a call that hangs, renewals would only hold up the end.
+      else if (!calls.has(keyOf(who))) void tell(who, true).catch(() => undefined)
     }
     for (const [key, { at }] of tickets) if (now() - at > TICKET_LASTS_MS) tickets.delete(key)
     if (showing.size > 0) return
     clearInterval(timer)
     timer = undefined
+  }
+
+  /** A start failed. What shows, or may show all the same, is still to be ended. */
+  function undo(key: string, before: Shown | undefined, error: unknown): void {
+    const shown = showing.get(key)
+    if (before) showing.set(key, before)
+    else if (shown && error instanceof UpstreamError && error.ambiguous) end(shown.who)
+    else showing.delete(key)
   }
 
   function end(who: TypingTarget): void {

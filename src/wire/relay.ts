@@ -6,7 +6,8 @@ const Token = Type.Optional(Type.String({ description: "The client's virtual tok
 
 export const GetUpdatesBody = Type.Object({
   token: Token,
-  get_updates_buf: Type.Optional(Type.String({ maxLength: 4096, description: 'The cursor of the last answer.' })),
+  /** Of any length: a client may come with the cursor of another service, and that is no mistake. */
+  get_updates_buf: Type.Optional(Type.String({ description: 'The cursor of the last answer.' })),
 })
 
 export const SendTextBody = Type.Object({

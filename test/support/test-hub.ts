@@ -28,6 +28,8 @@ export interface TestHubOptions {
   metricsToken?: string | null
   insecure?: boolean
   allowedHosts?: string[]
+  /** Where it listens; loopback only when absent. */
+  host?: string
   log?: Log
   /** The hub's clock; `advance` moves it. */
   now?: () => number
@@ -106,8 +108,8 @@ export async function startTestHub(options: TestHubOptions = {}): Promise<TestHu
     metrics,
     isDraining: () => draining,
   })
-  const { host, port } = await listen(app, { host: '127.0.0.1', port: 0 })
-  const url = `http://${host}:${port}`
+  const { port } = await listen(app, { host: options.host ?? '127.0.0.1', port: 0 })
+  const url = `http://127.0.0.1:${port}`
 
   let stopped: Promise<void> | undefined
   const stop = () => {

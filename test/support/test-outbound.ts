@@ -25,8 +25,8 @@ export interface TestOutboundOptions {
 export async function startTestOutbound(options: TestOutboundOptions = {}) {
   const store = options.store ?? (await openMemoryStore())
   if (options.store === undefined) onTestFinished(() => store.close())
-  let aheadMs = 0
-  const now = () => Date.now() + aheadMs
+  let at = Date.now()
+  const now = () => at
   const calls: OutgoingMessage[] = []
   const outcomes: string[] = []
   const silences: number[] = []
@@ -61,10 +61,14 @@ export async function startTestOutbound(options: TestOutboundOptions = {}) {
     outcomes,
     silences,
     now,
-    /** Moves the clock on. */
-    advance: (ms: number) => void (aheadMs += ms),
+    /** Moves the clock, which stands still otherwise. */
+    advance(ms: number) {
+      at += ms
+    },
     /** From here on the service answers so. */
-    answer: (answers: Answers) => void (told.answers = answers),
+    answer(answers: Answers) {
+      told.answers = answers
+    },
     send: (text: string, more: Partial<Omit<SendOrder, 'message'>> & Partial<Pick<Composed, 'key'>> = {}) => {
       const { key = null, ...who } = more
       const message = { ...composeText(text, 'context'), key }

@@ -51,9 +51,7 @@ export function adminRoutes(app: HttpServer, hub: Hub, auth: AdminAuth): void {
         ...(label === undefined ? {} : { label: validText('label', label.trim()) || client.name }),
         ...(isDefault === undefined ? {} : { isDefault }),
         ...(fallback === undefined ? {} : { fallback }),
-        ...(passthrough === undefined
-          ? {}
-          : { passthrough: passthrough.map((command) => command.replace(/^\W+/, '').toLowerCase()) }),
+        ...(passthrough === undefined ? {} : { passthrough: passthrough.map(commandName) }),
       })
       return details(updated)
     })
@@ -139,8 +137,9 @@ export function iso(atMs: number): string {
 }
 
 function validName(name: string): string {
-  const trimmed = validText('name', name.trim())
-  if (trimmed === '' || trimmed.length > MAX_NAME) {
+  const trimmed = validText('name', name.trim().normalize('NFC'))
+  // Counted as the schemas count: an emoji is one character.
+  if (trimmed === '' || [...trimmed].length > MAX_NAME) {
     throw new AppError('bad_request', `name must have 1 to ${MAX_NAME} characters.`, { details: { field: 'name' } })
   }
   return trimmed
@@ -150,4 +149,12 @@ function validText(field: string, text: string): string {
   if (CONTROL.test(text))
     throw new AppError('bad_request', `${field} must not hold control characters.`, { details: { field } })
   return text
+}
+
+/** A command as routing knows it: without its prefix, in lower case. */
+function commandName(command: string, index: number): string {
+  const name = command.replace(/^\W+/, '').toLowerCase()
+  if (name !== '') return name
+  const field = `passthrough.${index}`
+  throw new AppError('bad_request', `${field} must name a command, such as list.`, { details: { field } })
 }

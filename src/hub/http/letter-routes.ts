@@ -79,8 +79,17 @@ export function letterRoutes(app: HttpServer, hub: Hub): void {
   /** Many at once: the ids given, or all of a client's. What is gone already is passed over, so it may be repeated. */
   app.post('/hub/dead-letters/replay', async (request) => {
     const done: number[] = []
-    for (const id of await chosen(request)) if (await replay(id, null)) done.push(id)
-    return { replayed: done }
+    const failed: { id: number; code: string; message: string }[] = []
+    for (const id of await chosen(request)) {
+      try {
+        if (await replay(id, null)) done.push(id)
+      } catch (error) {
+        // One that has nowhere to go must not hold up the rest.
+        if (!(error instanceof AppError && ['client_gone', 'not_found'].includes(error.code))) throw error
+        failed.push({ id, code: error.code, message: error.message })
+      }
+    }
+    return { replayed: done, failed }
   })
 
   app.post('/hub/dead-letters/discard', async (request) => {
