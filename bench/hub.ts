@@ -23,7 +23,7 @@ const { values: options } = parseArgs({
   options: {
     quick: { type: 'boolean', default: false },
     json: { type: 'string' },
-    only: { type: 'string', default: 'through-1,through-100,through-1000,sends,parked' },
+    only: { type: 'string', default: 'through-1,through-100,through-1000,echo-100,sends,parked' },
     profile: { type: 'string' },
   },
 })
@@ -62,21 +62,23 @@ async function run(): Promise<void> {
   for (const [clients, messages] of Object.entries(SIZES.messages)) {
     if (wanted.has(`through-${clients}`)) figures.push(...(await throughput(Number(clients), messages)))
   }
+  if (wanted.has('echo-100')) figures.push(...(await throughput(100, SIZES.messages[100], { echo: true })))
   if (wanted.has('sends')) figures.push(...(await sends()))
   if (wanted.has('parked')) figures.push(...(await parked()))
   console.log(`\n${tableOf(figures)}`)
   if (options.json) writeFileSync(options.json, `${JSON.stringify({ machine, figures }, null, 2)}\n`)
 }
 
-async function throughput(clients: number, messages: number): Promise<Figure[]> {
+/** `echo`: the clients send the cursor of the last answer back, as the real protocol has it. */
+async function throughput(clients: number, messages: number, { echo = false } = {}): Promise<Figure[]> {
   const pairs = await inPairs(clients, async (stage, server) => {
-    await parkAll(stage, server)
+    await parkAll(stage, server, { echo })
     await measureThroughput(stage, server, Math.ceil(messages / 10))
     const found = await measureThroughput(stage, server, messages)
     await hangUp(stage)
     return found
   })
-  const of = `${clients} client${clients === 1 ? '' : 's'}`
+  const of = `${clients} client${clients === 1 ? '' : 's'}${echo ? ' with cursors' : ''}`
   return figuresOf(pairs, [
     { id: 'rate', name: `through to ${of}`, unit: 'messages/s', ...(clients === 100 ? { aim: HALF } : {}) },
     { id: 'cpuPerMessage', name: '  server CPU', unit: 'µs a message' },

@@ -2,8 +2,13 @@ import { type Static, Type } from 'typebox'
 
 /** What the bench asks of the load generator, one thing at a time. */
 export const LoadCall = Type.Union([
-  /** Connects one client per token and has each poll for ever. */
-  Type.Object({ do: Type.Literal('poll'), port: Type.Integer(), tokens: Type.Array(Type.String()) }),
+  /** Connects one client per token and has each poll for ever: with the spec's empty body, or echoing the cursor. */
+  Type.Object({
+    do: Type.Literal('poll'),
+    port: Type.Integer(),
+    tokens: Type.Array(Type.String()),
+    echo: Type.Boolean(),
+  }),
   /** Forgets what was received and waits for a new run of numbered messages. */
   Type.Object({ do: Type.Literal('expect'), run: Type.Integer(), count: Type.Integer() }),
   /** Answers once all messages of the run are in. */

@@ -28,7 +28,7 @@ async function act(call: LoadCall): Promise<unknown> {
   if (problem !== undefined) throw new Error(problem)
   switch (call.do) {
     case 'poll':
-      clients = call.tokens.map((token) => openClient(call.port, token))
+      clients = call.tokens.map((token) => openClient(call.port, token, call.echo))
       await Promise.all(clients.map(({ polling }) => polling.opened))
       return
     case 'expect':
@@ -45,10 +45,10 @@ async function act(call: LoadCall): Promise<unknown> {
   }
 }
 
-function openClient(port: number, token: string): Client {
+function openClient(port: number, token: string, echo: boolean): Client {
   const polling = openConnection({ port, token, onBroken: giveUp, onAnswer })
   const client: Client = { port, token, polling, contextToken: '' }
-  poll('')
+  poll('{}')
   return client
 
   function onAnswer(status: number, body: string): void {
@@ -58,11 +58,11 @@ function openClient(port: number, token: string): Client {
     }
     note(body)
     client.contextToken = lastString(body, '"context_token":"') || client.contextToken
-    poll(lastString(body, '"get_updates_buf":"'))
+    poll(echo ? `{"get_updates_buf":"${lastString(body, '"get_updates_buf":"')}"}` : '{}')
   }
 
-  function poll(cursor: string): void {
-    polling.post('/ilink/bot/getupdates', `{"get_updates_buf":"${cursor}"}`)
+  function poll(body: string): void {
+    polling.post('/ilink/bot/getupdates', body)
   }
 }
 

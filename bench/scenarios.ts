@@ -18,8 +18,8 @@ const checkSent = checker(Sent)
 let runs = 0
 
 /** Has every client of a server poll, and resolves when all are parked. */
-export async function parkAll({ load }: Stage, server: Server): Promise<void> {
-  await ask(load, { do: 'poll', port: server.port, tokens: [...server.tokens] })
+export async function parkAll({ load }: Stage, server: Server, { echo = false } = {}): Promise<void> {
+  await ask(load, { do: 'poll', port: server.port, tokens: [...server.tokens], echo })
   await server.untilParked(server.tokens.length)
 }
 

@@ -23,6 +23,8 @@ export interface Poll {
   /** `get_updates_buf` as it came; undefined when the body had none. */
   cursor: string | undefined
   connection: PollConnection
+  /** Asked before anything is handed out: the token may have run out while the poll waited. */
+  isGood?: () => boolean
 }
 
 export type PollAnswer =
@@ -121,7 +123,7 @@ export async function openDelivery(options: DeliveryOptions): Promise<DeliveryDe
     },
   }
 
-  async function poll({ client, tokenHash, cursor: sent, connection }: Poll): Promise<PollAnswer> {
+  async function poll({ client, tokenHash, cursor: sent, connection, isGood }: Poll): Promise<PollAnswer> {
     const queue = queueOf(client.id)
     if (!live.has(client.id) && live.size >= options.maxParked) {
       throw new AppError('too_many_polls', 'Too many polls are waiting at this hub; try again shortly.', {
@@ -137,6 +139,7 @@ export async function openDelivery(options: DeliveryOptions): Promise<DeliveryDe
       if (me.ending) return me.ending
       const batch = await wait(queue, me, { after, limit, connection })
       if (me.ending) return me.ending
+      if (batch !== undefined && isGood?.() === false) return { type: 'revoked' }
       if (connection.isClosed()) return { type: 'gone' }
       if (batch === undefined)
         return { type: 'empty', cursor: writeCursor(hubId, client.id, after()), closing: draining }

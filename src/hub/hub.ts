@@ -179,11 +179,13 @@ export async function openHub(options: HubOptions): Promise<Hub> {
       for (const timer of timers) clearInterval(timer)
       delivery.drain()
       stopping.abort()
-      typing.close()
       outbound.stop()
       // A call that hangs is left behind: its send is `unknown` after the restart.
       const ended = new AbortController()
-      const lastCalls = Promise.race([lane.stop(), sleep(LAST_CALLS_MS, ended.signal)]).finally(() => ended.abort())
+      const lastCalls = Promise.race([
+        Promise.all([lane.stop(), typing.close()]),
+        sleep(LAST_CALLS_MS, ended.signal),
+      ]).finally(() => ended.abort())
       await Promise.all([polling, lastCalls])
       await upstream
         .notify('stop', AbortSignal.timeout(GOODBYE_MS))

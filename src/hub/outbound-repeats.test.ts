@@ -160,6 +160,27 @@ test('a crash before the answer, with a part accepted: the rest goes out and a r
   expect(after.calls).toHaveLength(1)
 })
 
+test('at a stop what waits is refused, what has begun is a yes, and what is at the service ends', async () => {
+  const { outbound, send, lane, calls } = await startTestOutbound({ pacingMs: 60_000 })
+  const begun = send(`${'a'.repeat(MAX_TEXT_CHARS)}b`)
+  await soon(() => expect([calls.length, lane.size]).toEqual([1, 1]))
+  const waiting = send('waiting', { userId: 'bob@im.wechat' })
+  await soon(() => expect(lane.size).toBe(2))
+  outbound.stop()
+  await expect(waiting).rejects.toMatchObject({ code: 'upstream_down', details: { send_state: 'failed' } })
+  expect(await begun).toEqual({ upstreamId: expect.stringMatching(/1$/) })
+  await expect(send('new')).rejects.toMatchObject({ code: 'upstream_down' })
+  expect(calls).toHaveLength(1)
+
+  const call = gate()
+  const other = await startTestOutbound({ answers: () => call.pass().then(() => ({ upstreamId: '9' })) })
+  const under = other.send('under way')
+  await call.reached
+  other.outbound.stop()
+  call.open()
+  expect(await under).toEqual({ upstreamId: '9' })
+})
+
 test("a notice of the hub's own waits for a service that is away, for ten minutes and no longer", async () => {
   vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] })
   onTestFinished(() => void vi.useRealTimers())

@@ -27,7 +27,7 @@ export interface Outbound {
   send(order: SendOrder): Promise<SendAnswer>
   /** Sends what is in the store already: the hub's own notices, and what a crash interrupted. */
   resume(sends: PendingSend[]): void
-  /** Refuses what waits for its turn and everything new. What is at the service already may end. */
+  /** Refuses everything new and what waits for its turn, unless a part of it has gone out. What is at the service may end. */
   stop(): void
 }
 
@@ -104,7 +104,7 @@ export function openOutbound(options: OutboundOptions): Outbound {
     },
     stop() {
       stopped = true
-      for (const flight of waiting) if (flight.call === null && flight.accepted === 0) void giveUp(flight)
+      for (const flight of waiting) if (flight.call === null) void giveUp(flight)
     },
   }
 

@@ -11,6 +11,8 @@ export interface Registry {
   byName(name: string): Client | undefined
   /** The client a virtual token belongs to. */
   authenticate(token: string): { client: Client; tokenHash: string } | undefined
+  /** Whether a token that was let in is still good: an overlap may have ended since. */
+  isGood(tokenHash: string): boolean
   register(name: string, options: { label: string; fallback: boolean }): Promise<{ client: Client; token: string }>
   update(id: number, patch: ClientPatch): Promise<Client>
   /** A new token; the old ones stay good for `overlapMs`. */
@@ -57,6 +59,10 @@ export async function openRegistry(store: ClientStore, now: () => number): Promi
       if (known.expiresAt !== null && known.expiresAt <= now()) return void revoke(known)
       const client = clients.get(known.clientId)
       return client && { client, tokenHash }
+    },
+    isGood(tokenHash) {
+      const known = tokens.get(tokenHash)
+      return known !== undefined && (known.expiresAt === null || known.expiresAt > now())
     },
     register: (name, { label, fallback }) =>
       serially(async () => {

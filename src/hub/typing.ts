@@ -9,7 +9,8 @@ export interface Typing {
   stop(who: Pick<TypingTarget, 'account' | 'userId'>): void
   /** Ends what a client shows. */
   stopClient(clientId: number): void
-  close(): void
+  /** Ends all that shows; resolves when the service was told. */
+  close(): Promise<void>
 }
 
 export interface TypingTarget {
@@ -65,9 +66,10 @@ export function openTyping({ upstream, now, log, lastsMs = LASTS_MS, renewMs = R
     stopClient(clientId) {
       for (const { who } of [...showing.values()]) if (who.clientId === clientId) end(who)
     },
-    close() {
-      for (const { who } of [...showing.values()]) end(who)
+    async close() {
       clearInterval(timer)
+      for (const { who } of [...showing.values()]) end(who)
+      await Promise.all(calls.values())
     },
   }
 

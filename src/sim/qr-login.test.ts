@@ -1,5 +1,6 @@
 import { Type } from 'typebox'
 import { describe, expect, test } from 'vitest'
+import { verifies } from '../../test/support/verifies.ts'
 import { checker } from '../kit/schema.ts'
 import { BOT_ID, type TestSim, testSim } from './support.contract.ts'
 
@@ -9,7 +10,7 @@ const readCode = checker(
 const readConfirmed = checker(Type.Object({ status: Type.Literal('confirmed'), bot_token: Type.String() }))
 
 describe('a login', () => {
-  test('goes from wait over scaned to confirmed, with a fresh token', async () => {
+  verifies('sim:protocol:login', 'goes from wait over scaned to confirmed, with a fresh token', async () => {
     const sim = await testSim({ holdMs: 30 })
     const qrcode = await askForCode(sim)
     expect((await status(sim, qrcode)).json).toEqual({ ret: 0, status: 'wait' })

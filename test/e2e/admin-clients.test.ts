@@ -273,6 +273,7 @@ test('clients, labels and the default are there after a restart', async () => {
   await first.call('PATCH', '/hub/clients/bot', { body: { default: true, fallback: true, passthrough: ['list'] } })
   await first.poll(token)
   const before = await clientAt(first, 'bot')
+  await store.deliveries.flush()
   await first.stop()
   const second = await startTestHub({ holdMs: 20, store })
   expect(await clientAt(second, 'bot')).toMatchObject({ ...before, last_seen: expect.stringMatching(ISO_UTC) })

@@ -1,6 +1,7 @@
 import fc from 'fast-check'
 import { expect } from 'vitest'
 import { AnyBody, GetUpdatesBody, SendMessageBody, SendTextBody, SendTypingBody } from '../../src/wire/relay.ts'
+import { onlineClient } from '../support/relay-calls.ts'
 import { type Answer, startTestHub, type TestHub } from '../support/test-hub.ts'
 import { verifies } from '../support/verifies.ts'
 import { anyWrongBody, type Subject, type WrongBody, wrongBodies, wrongMethods } from '../support/wrong-bodies.ts'
@@ -148,8 +149,8 @@ function refusal(status: number) {
 /** A hub in the middle of its work: one message was handed out, one waits, the user sees typing, somebody else is there. */
 async function busyHub() {
   const hub = await startTestHub({ holdMs: 50 })
-  const token = await hub.register('first', { label: 'The first' })
-  await hub.register('second')
+  const token = await onlineClient(hub, 'first')
+  await onlineClient(hub, 'second')
   await hub.say('ann', 'one')
   const { body } = await hub.poll(token)
   const contextToken: string = body.messages[0].context_token

@@ -43,7 +43,9 @@ export function relayRoutes(app: HttpServer, hub: Hub, receipts: Receipts): void
     const { get_updates_buf: cursor } = checkPoll(body)
     const closePoll = hub.registry.pollOpened(client)
     try {
-      const answer = await hub.delivery.poll({ client, tokenHash, cursor, connection: pollConnection(request, reply) })
+      const connection = pollConnection(request, reply)
+      const isGood = () => hub.registry.isGood(tokenHash)
+      const answer = await hub.delivery.poll({ client, tokenHash, cursor, connection, isGood })
       countPoll(hub, answer)
       await answerPoll(answer, reply, receipts)
     } finally {

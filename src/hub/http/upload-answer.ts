@@ -9,10 +9,19 @@ const STATUS_FIELDS = new Set(['ret', 'errcode', 'errmsg'])
 export function readUploadAnswer(answer: string): string {
   const body = withoutMembers(answer, STATUS_FIELDS)
   const fields = parseLossless(body)
-  if (typeof fields !== 'object' || fields === null) return body
-  if ('upload_param' in fields || !('upload_full_url' in fields) || typeof fields.upload_full_url !== 'string')
-    return body
-  const param =
-    URL.canParse(fields.upload_full_url) && new URL(fields.upload_full_url).searchParams.get('encrypted_query_param')
-  return param ? withMembers(body, `"upload_param":${JSON.stringify(param)}`) : body
+  if (typeof fields !== 'object' || fields === null || !('upload_full_url' in fields)) return body
+  const hasParam = 'upload_param' in fields && typeof fields.upload_param === 'string' && fields.upload_param !== ''
+  const param = hasParam ? null : paramIn(fields.upload_full_url)
+  if (param === null) return body
+  return withMembers(withoutMembers(body, new Set(['upload_param'])), `"upload_param":${JSON.stringify(param)}`)
+}
+
+/** Not by `URLSearchParams`: that makes a space of a plus, and these are base64. */
+function paramIn(url: unknown): string | null {
+  const [, coded] = (typeof url === 'string' && /[?&]encrypted_query_param=([^&#]+)/.exec(url)) || []
+  try {
+    return coded === undefined ? null : decodeURIComponent(coded)
+  } catch {
+    return null
+  }
 }

@@ -18,7 +18,13 @@ export function clientsContract(open: OpenStore): void {
 
   describe('clients', () => {
     test('a new client is loaded with its token and counts as seen when it was made', async (store) => {
-      const made = await store.clients.create({ name: 'Ada', label: 'The first', fallback: true, tokenHash: 'h', now: NOW })
+      const made = await store.clients.create({
+        name: 'Ada',
+        label: 'The first',
+        fallback: true,
+        tokenHash: 'h',
+        now: NOW,
+      })
 
       expect(made).toEqual({
         id: made.id,

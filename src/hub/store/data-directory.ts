@@ -65,7 +65,7 @@ const SQLITE_BUSY = 5
 async function lock(path: string, dir: string): Promise<() => void> {
   const db = await connect(path, { timeout: 0 })
   try {
-    db.exec('PRAGMA locking_mode = EXCLUSIVE; BEGIN EXCLUSIVE')
+    db.exec('PRAGMA locking_mode = EXCLUSIVE; PRAGMA journal_mode = MEMORY; BEGIN EXCLUSIVE')
   } catch (error) {
     db.close()
     if (!(error instanceof Error && 'errcode' in error && error.errcode === SQLITE_BUSY)) throw error

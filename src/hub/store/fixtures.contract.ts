@@ -67,7 +67,7 @@ export function entryFor(clients: { id: number }[], overrides: Partial<IngestEnt
 
 export function batch(entries: IngestEntry[], overrides: Partial<IngestBatch> = {}): IngestBatch {
   const overflowNotice = { kind: 'overflow', onceMs: 10 * MINUTE_MS, text: '{client} is behind' }
-  const bounds = { maxMessages: 1_000, maxBytes: 1_000_000, overflowNotice }
+  const bounds = { maxMessages: 10_000, maxBytes: 64 * 1024 * 1024, overflowNotice }
   return { account: ACCOUNT, cursor: null, now: NOW, entries, bounds, ...overrides }
 }
 

@@ -212,7 +212,12 @@ export function ingestContract(open: OpenStore): void {
       const overflowNotice = { kind: 'overflow', onceMs: 10 * MINUTE_MS, text: '{client} is behind ({client})' }
       const bounds = { maxMessages: 2, maxBytes: 1_000_000, overflowNotice }
       const keep = (userIds: string[], now: number) =>
-        store.messages.ingest(batch(userIds.map((userId) => entryFor([ada], { userId })), { bounds, now }))
+        store.messages.ingest(
+          batch(
+            userIds.map((userId) => entryFor([ada], { userId })),
+            { bounds, now },
+          ),
+        )
 
       expect(await keep(['u1', 'u2'], NOW)).toMatchObject({ died: [], sends: [] })
       const full = await keep(['u3', 'u1'], NOW)
@@ -234,7 +239,10 @@ export function ingestContract(open: OpenStore): void {
 
       expect(await keep(400, 300, 300)).toMatchObject({ died: [], positions: [{ pendingBytes: 1_000 }] })
       expect(await keep(500)).toMatchObject({ died: [{ count: 2 }], positions: [{ settledSeq: 2, pendingBytes: 800 }] })
-      expect(await keep(1_000)).toMatchObject({ died: [{ count: 2 }], positions: [{ settledSeq: 4, pendingBytes: 1_000 }] })
+      expect(await keep(1_000)).toMatchObject({
+        died: [{ count: 2 }],
+        positions: [{ settledSeq: 4, pendingBytes: 1_000 }],
+      })
     })
 
     test('a user is one in any case, with the newest upstream token and spelling', async (store) => {

@@ -6,8 +6,8 @@ import {
   entry,
   entryFor,
   ingest,
-  newSend,
   NOW,
+  newSend,
   type OpenStore,
   positionOf,
   queueMessages,
@@ -86,7 +86,10 @@ export function messagesContract(open: OpenStore): void {
       const waiting = await store.deliveries.read(ada.id, 2, 9, 0)
       expect(waiting.map(({ seq }) => seq)).toEqual([3, 4])
       expect(waiting[1]).toEqual({ ...old, seq: 4, queuedAt: NOW + 9, failures: 0 })
-      expect(await store.deliveries.resolveContext(old?.contextToken ?? '')).toMatchObject({ seq: 4, createdAt: NOW + 9 })
+      expect(await store.deliveries.resolveContext(old?.contextToken ?? '')).toMatchObject({
+        seq: 4,
+        createdAt: NOW + 9,
+      })
       await settleNow(store, ada, { settledSeq: 4 })
       expect(await positionOf(store, ada)).toMatchObject({ settledSeq: 4, pendingBytes: 0 })
     })
@@ -131,7 +134,11 @@ export function messagesContract(open: OpenStore): void {
       const id = entries[0]?.messageId ?? 0
       await settleNow(store, ada, { settledSeq: 1, acks: [{ fromSeq: 1, toSeq: 1, kind: 'cursor', at: NOW }] })
       const sent = await store.sends.begin(newSend({ clientId: ada.id, key: 'k', text: 'a reply' }))
-      await store.sends.progress({ sendId: sent.id, parts: [{ part: 0, state: 'accepted', upstreamId: '77' }], now: NOW })
+      await store.sends.progress({
+        sendId: sent.id,
+        parts: [{ part: 0, state: 'accepted', upstreamId: '77' }],
+        now: NOW,
+      })
       const author = () => store.sends.author(ACCOUNT, 'alice', { upstreamId: '77' }, NOW)
 
       expect(await store.messages.prune(NOW + 7 * DAY_MS)).toBe(0)
@@ -139,7 +146,9 @@ export function messagesContract(open: OpenStore): void {
 
       expect(await store.messages.prune(NOW + 7 * DAY_MS + 1)).toBe(2)
       expect(await readAll(store, ada)).toEqual([])
-      expect(await store.messages.list({ limit: 9 })).toMatchObject([{ id, spec: '', deliveries: [{ state: 'acked' }] }])
+      expect(await store.messages.list({ limit: 9 })).toMatchObject([
+        { id, spec: '', deliveries: [{ state: 'acked' }] },
+      ])
       expect(await store.messages.replay(id, ada.id, NOW)).toBeNull()
       expect(await store.deliveries.resolveContext(one.deliveries[0]?.contextToken ?? '')).not.toBeNull()
       expect(await author()).toBe(ada.id)
@@ -160,14 +169,14 @@ export function messagesContract(open: OpenStore): void {
       await store.deliveries.bury(ada.id, 1, 'expired', NOW)
       await settleNow(store, bob, { settledSeq: 1_199 })
 
-      expect(await store.messages.prune(NOW + 40 * DAY_MS)).toBe(2 * 1_199)
+      expect(await store.messages.prune(NOW + 40 * DAY_MS)).toBe(1_199)
       expect(await readAll(store, ada)).toHaveLength(1)
       expect(await readAll(store, bob)).toHaveLength(1)
       const letters = await store.deadLetters.list({ limit: 9 })
       expect(letters.map(({ spec }) => spec)).not.toContain('')
-      expect(await store.deadLetters.replay(letters.at(-1)?.id ?? 0, null, NOW, 'fresh')).not.toBeNull()
-      await store.deadLetters.discard(letters[0]?.id ?? 0, NOW)
-      expect(await store.messages.prune(NOW + 40 * DAY_MS)).toBe(2)
+      expect(await store.deadLetters.replay(letters[0]?.id ?? 0, null, NOW, 'fresh')).not.toBeNull()
+      await store.deadLetters.discard(letters[1]?.id ?? 0, NOW)
+      expect(await store.messages.prune(NOW + 40 * DAY_MS)).toBe(1)
     })
 
     test('a message that comes after everything was pruned gets an id of its own', async (store) => {

@@ -27,10 +27,12 @@ export interface PruneInput {
 export function pruneStep(db: Db, { now, limit, after }: PruneInput): { gone: number; next: PruneProgress | null } {
   const textsBefore = now - TEXT_LIFE_MS
   const idsBefore = now - ID_LIFE_MS
-  const texts = wipeMessages(db, textsBefore, after, limit)
+  // What goes as a whole is not wiped first.
+  const from = after.wipedAt < idsBefore ? { wipedAt: idsBefore, wipedId: 0 } : after
+  const texts = wipeMessages(db, textsBefore, from, limit)
   const ids = deleteMessages(db, idsBefore, after.deletedId, limit)
   const others = [
-    wipeSends(db, textsBefore, limit),
+    wipeSends(db, idsBefore, textsBefore, limit),
     deleteSends(db, idsBefore, limit),
     deleteNotices(db, idsBefore, limit),
   ]
@@ -54,7 +56,7 @@ const OLD_MESSAGE = `
     SELECT 1 FROM deliveries d JOIN clients c ON c.id = d.client_id WHERE d.message_id = m.id AND d.seq > c.settled_seq
   ) AS inUse`
 
-function wipeMessages(db: Db, before: number, { wipedAt, wipedId }: PruneProgress, limit: number) {
+function wipeMessages(db: Db, before: number, { wipedAt, wipedId }: Omit<PruneProgress, 'deletedId'>, limit: number) {
   const rows = db.all<OldMessage>(
     `SELECT ${OLD_MESSAGE} FROM messages m
      WHERE m.raw IS NOT NULL AND m.received_at < ? AND (m.received_at, m.id) > (?, ?)
@@ -92,9 +94,10 @@ function deleteMessages(db: Db, before: number, deletedId: number, limit: number
   return { gone: free.length, more: old.length === limit, deletedId: old.at(-1)?.id ?? deletedId }
 }
 
-function wipeSends(db: Db, before: number, limit: number): number {
+function wipeSends(db: Db, from: number, before: number, limit: number): number {
   const rows = db.all<{ id: number }>(
-    'SELECT id FROM sends WHERE text IS NOT NULL AND created_at < ? ORDER BY created_at LIMIT ?',
+    'SELECT id FROM sends WHERE text IS NOT NULL AND created_at >= ? AND created_at < ? ORDER BY created_at LIMIT ?',
+    from,
     before,
     limit,
   )

@@ -39,9 +39,10 @@ export function ilinkUpstream({
   return {
     async poll(cursor, signal) {
       const body = `{"get_updates_buf":${JSON.stringify(cursor)},${BASE_INFO}}`
-      // Of the whole answer: one that trickles in byte by byte is none.
-      const limit = AbortSignal.timeout(2 * pollTimeoutMs)
-      const text = await call('getupdates', body, pollTimeoutMs, AbortSignal.any([signal, limit]))
+      // For the whole answer, within two holds: one that trickles in byte by byte is none.
+      const text = await within(1.5 * pollTimeoutMs, signal, (limited) =>
+        call('getupdates', body, pollTimeoutMs, limited),
+      )
       const answer = readAnswer(text, { ambiguous: false })
       const messages = answer.msgs ?? []
       if (!Array.isArray(messages)) throw new UpstreamError('bad_answer', 'getupdates answered msgs that are no list')
@@ -141,6 +142,21 @@ export function ilinkUpstream({
   }
 }
 
+/** Work with a signal that aborts with the given one or when the time is up. Leaves no timer behind: polls may come fast. */
+async function within<T>(ms: number, signal: AbortSignal, work: (limited: AbortSignal) => Promise<T>): Promise<T> {
+  const limit = new AbortController()
+  const giveUp = () => limit.abort(signal.reason)
+  const timer = setTimeout(() => limit.abort(new DOMException('The time is up.', 'TimeoutError')), ms)
+  signal.addEventListener('abort', giveUp, { once: true })
+  if (signal.aborted) giveUp()
+  try {
+    return await work(limit.signal)
+  } finally {
+    clearTimeout(timer)
+    signal.removeEventListener('abort', giveUp)
+  }
+}
+
 function newAgent(): Agent {
   return new Agent({
     connections: 128,
@@ -192,5 +208,5 @@ function readAnswer(text: string, { ambiguous }: { ambiguous: boolean }): Record
 /** A code is a number; one in quotes counts too, so that a refusal is never taken for a yes. */
 function codeOf(value: unknown): number {
   if (typeof value === 'number') return value
-  return typeof value === 'string' && /^-?\d{1,15}$/.test(value) ? Number(value) : 0
+  return typeof value === 'string' && /^-?\d+$/.test(value) ? Number(value) : 0
 }

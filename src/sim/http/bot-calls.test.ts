@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'vitest'
+import { verifies } from '../../../test/support/verifies.ts'
 import { BOT_ID, sendBody, type TestSim, testSim } from '../support.contract.ts'
 
 /** Every fault is set over HTTP, as a tester would, and struck over a socket, as a bot would see it. */
@@ -16,7 +17,7 @@ async function cleared(sim: TestSim): Promise<void> {
 }
 
 describe('down', () => {
-  test('breaks every bot call and no other, until it is cleared', async () => {
+  verifies('sim:fault:down', 'breaks every bot call and no other, until it is cleared', async () => {
     const sim = await faulty({ kind: 'down' })
     await expect(sim.send('ann', 'x')).rejects.toThrow('fetch failed')
     await expect(sim.poll()).rejects.toThrow('fetch failed')
@@ -58,14 +59,18 @@ describe('down', () => {
 describe('expired', () => {
   const timeout = { ret: -14, errcode: -14, errmsg: 'session timeout' }
 
-  test('answers -14 to polls and sends until it is cleared; notifystart still works', async () => {
-    const sim = await faulty({ kind: 'expired' })
-    expect(await sim.bot('getupdates')).toMatchObject({ status: 200, json: timeout })
-    expect((await sim.send('ann', 'x')).json).toEqual(timeout)
-    expect((await sim.bot('msg/notifystart')).json).toMatchObject({ ret: 0 })
-    await cleared(sim)
-    expect((await sim.poll()).texts).toEqual(['before'])
-  })
+  verifies(
+    'sim:fault:expired',
+    'answers -14 to polls and sends until it is cleared; notifystart still works',
+    async () => {
+      const sim = await faulty({ kind: 'expired' })
+      expect(await sim.bot('getupdates')).toMatchObject({ status: 200, json: timeout })
+      expect((await sim.send('ann', 'x')).json).toEqual(timeout)
+      expect((await sim.bot('msg/notifystart')).json).toMatchObject({ ret: 0 })
+      await cleared(sim)
+      expect((await sim.poll()).texts).toEqual(['before'])
+    },
+  )
 
   test('reaches a poll that waits', async () => {
     const sim = await testSim()
@@ -86,7 +91,7 @@ describe('expired', () => {
 })
 
 describe('sends', () => {
-  test('are throttled count times', async () => {
+  verifies('sim:fault:throttle', 'are throttled count times', async () => {
     const sim = await faulty({ kind: 'throttle', count: 2 })
     const throttled = { ret: -2, errcode: -2, errmsg: 'rate limited' }
     expect((await sim.send('ann', '1')).json).toEqual(throttled)
@@ -117,7 +122,7 @@ describe('sends', () => {
 })
 
 describe('duplicate', () => {
-  test('delivers each message twice with the same id', async () => {
+  verifies('sim:fault:duplicate', 'delivers each message twice with the same id', async () => {
     const sim = await testSim()
     await sim.post('/sim/fault', { kind: 'duplicate', count: 1 })
     const { message_id } = sim.control.say({ user: 'ann', text: 'twice' })
@@ -142,21 +147,20 @@ describe('duplicate', () => {
 })
 
 describe('malformed', () => {
-  test.each([
-    ['not_an_object', '"not an object"'],
-    ['no_sender', 'from nobody'],
-    ['bad_items', '"item_list":"not a list"'],
-  ])('puts one entry of shape %s among the next batch', async (shape, sign) => {
-    const sim = await testSim({ holdMs: 5 })
-    await sim.post('/sim/fault', { kind: 'malformed', shape })
-    expect((await sim.poll()).texts).toEqual([])
-    sim.control.sayAll([
-      { user: 'ann', text: '1' },
-      { user: 'ann', text: '2' },
-    ])
-    const got = await sim.poll()
-    expect(got.texts).toEqual(['1', expect.stringContaining(sign), '2'])
-    expect((await sim.poll()).texts).toEqual(['1', '2'])
+  const SIGNS = { not_an_object: '"not an object"', no_sender: 'from nobody', bad_items: '"item_list":"not a list"' }
+  verifies('sim:fault:malformed', 'puts one entry among the next batch, in each shape', async () => {
+    for (const [shape, sign] of Object.entries(SIGNS)) {
+      const sim = await testSim({ holdMs: 5 })
+      await sim.post('/sim/fault', { kind: 'malformed', shape })
+      expect((await sim.poll()).texts).toEqual([])
+      sim.control.sayAll([
+        { user: 'ann', text: '1' },
+        { user: 'ann', text: '2' },
+      ])
+      const got = await sim.poll()
+      expect(got.texts).toEqual(['1', expect.stringContaining(sign), '2'])
+      expect((await sim.poll()).texts).toEqual(['1', '2'])
+    }
   })
 })
 
@@ -179,7 +183,7 @@ test('http_error answers every bot call, or one, with a status', async () => {
 })
 
 describe('slow', () => {
-  test('does at once what is asked, and tells it late', async () => {
+  verifies('sim:fault:slow', 'does at once what is asked, and tells it late', async () => {
     const sim = await faulty({ kind: 'slow', delay_ms: 150, only: 'sendmessage' })
     const before = performance.now()
     const sending = sim.send('ann', 'late')

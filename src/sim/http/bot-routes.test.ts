@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'vitest'
+import { verifies } from '../../../test/support/verifies.ts'
 import { BOT_ID, sendBody, testSim } from '../support.contract.ts'
 
 const TOO_LATE_MS = 11 * 60_000
@@ -41,31 +42,39 @@ describe('getupdates', () => {
     expect((await poll).texts).toEqual(['at last'])
   })
 
-  test('a poll that hears nothing is answered with nothing and a cursor when the hold is over', async () => {
-    const sim = await testSim({ holdMs: 20 })
-    const first = await sim.poll()
-    expect(first.texts).toEqual([])
-    sim.control.say({ user: 'ann', text: 'x' })
-    expect((await sim.poll(first.cursor)).texts).toEqual(['x'])
-  })
+  verifies(
+    'sim:protocol:getupdates',
+    'a poll that hears nothing is answered with nothing and a cursor when the hold is over',
+    async () => {
+      const sim = await testSim({ holdMs: 20 })
+      const first = await sim.poll()
+      expect(first.texts).toEqual([])
+      sim.control.say({ user: 'ann', text: 'x' })
+      expect((await sim.poll(first.cursor)).texts).toEqual(['x'])
+    },
+  )
 
-  test('the same cursor brings the same messages again, the next one acknowledges them', async () => {
-    const sim = await testSim()
-    sim.control.sayAll([
-      { user: 'ann', text: '1' },
-      { user: 'bob', text: '2' },
-    ])
-    const first = await sim.poll()
-    const again = await sim.poll('')
-    expect(again.text).toBe(first.text)
-    expect(sim.control.state()).toMatchObject({ said: 2, delivered: 2, acknowledged: 0, not_fetched: 0 })
-    sim.control.say({ user: 'ann', text: '3' })
-    expect(sim.control.state()).toMatchObject({ not_fetched: 1 })
-    const next = await sim.poll(first.cursor)
-    expect(next.texts).toEqual(['3'])
-    expect((await sim.poll(first.cursor)).text).toBe(next.text)
-    expect(sim.control.state()).toMatchObject({ said: 3, delivered: 3, acknowledged: 2 })
-  })
+  verifies(
+    'sim:protocol:getupdates',
+    'the same cursor brings the same messages again, the next one acknowledges them',
+    async () => {
+      const sim = await testSim()
+      sim.control.sayAll([
+        { user: 'ann', text: '1' },
+        { user: 'bob', text: '2' },
+      ])
+      const first = await sim.poll()
+      const again = await sim.poll('')
+      expect(again.text).toBe(first.text)
+      expect(sim.control.state()).toMatchObject({ said: 2, delivered: 2, acknowledged: 0, not_fetched: 0 })
+      sim.control.say({ user: 'ann', text: '3' })
+      expect(sim.control.state()).toMatchObject({ not_fetched: 1 })
+      const next = await sim.poll(first.cursor)
+      expect(next.texts).toEqual(['3'])
+      expect((await sim.poll(first.cursor)).text).toBe(next.text)
+      expect(sim.control.state()).toMatchObject({ said: 3, delivered: 3, acknowledged: 2 })
+    },
+  )
 
   test('a cursor of another process, and garbage, start with what is not acknowledged', async () => {
     const [sim, other] = await Promise.all([testSim(), testSim()])
@@ -150,23 +159,27 @@ describe('a token', () => {
 })
 
 describe('sendmessage', () => {
-  test('answers with an exact id and keeps the message with all its fields', async () => {
-    const sim = await testSim()
-    sim.control.say({ user: 'ann', text: 'hi' })
-    const item = '{"type":1,"text_item":{"text":"yes"},"msg_id":9007199254740993}'
-    const msg = `{"to_user_id":"ann@im.wechat","client_id":"c9","context_token":"ctx","item_list":[${item}],"run_id":"r1"}`
-    const sent = await sim.bot('sendmessage', `{"msg":${msg}}`)
-    expect(sent.text).toMatch(/^\{"ret":0,"message_id":7\d{18}\}$/)
-    const id = /\d{19}/.exec(sent.text)?.[0]
-    const seen = await sim.get('/sim/conversation?user=ann&after=1')
-    expect(seen.text).toContain(`"item_list":[${item}]`)
-    expect(seen.json).toMatchObject({
-      messages: [
-        { index: 2, from: 'bot', text: 'yes', message_id: id, client_id: 'c9', context_token: 'ctx', run_id: 'r1' },
-      ],
-    })
-    expect(sim.control.state().sends).toBe(1)
-  })
+  verifies(
+    'sim:protocol:sendmessage',
+    'answers with an exact id and keeps the message with all its fields',
+    async () => {
+      const sim = await testSim()
+      sim.control.say({ user: 'ann', text: 'hi' })
+      const item = '{"type":1,"text_item":{"text":"yes"},"msg_id":9007199254740993}'
+      const msg = `{"to_user_id":"ann@im.wechat","client_id":"c9","context_token":"ctx","item_list":[${item}],"run_id":"r1"}`
+      const sent = await sim.bot('sendmessage', `{"msg":${msg}}`)
+      expect(sent.text).toMatch(/^\{"ret":0,"message_id":7\d{18}\}$/)
+      const id = /\d{19}/.exec(sent.text)?.[0]
+      const seen = await sim.get('/sim/conversation?user=ann&after=1')
+      expect(seen.text).toContain(`"item_list":[${item}]`)
+      expect(seen.json).toMatchObject({
+        messages: [
+          { index: 2, from: 'bot', text: 'yes', message_id: id, client_id: 'c9', context_token: 'ctx', run_id: 'r1' },
+        ],
+      })
+      expect(sim.control.state().sends).toBe(1)
+    },
+  )
 
   test.each([
     ['no msg', {}, -2, /^msg is missing/],
@@ -189,7 +202,7 @@ describe('sendmessage', () => {
 })
 
 describe('typing', () => {
-  test('shows with a ticket, until it is taken back', async () => {
+  verifies('sim:protocol:typing', 'shows with a ticket, until it is taken back', async () => {
     const sim = await testSim()
     sim.control.say({ user: 'ann', text: 'hi' })
     const typing = async (status: number, ticket: unknown) =>
@@ -224,7 +237,7 @@ describe('typing', () => {
   })
 })
 
-test('notifystart and notifystop are seen in the state', async () => {
+verifies('sim:protocol:notify', 'notifystart and notifystop are seen in the state', async () => {
   const sim = await testSim()
   expect((await sim.bot('msg/notifystart')).json).toMatchObject({ ret: 0 })
   expect(sim.control.state().bots).toMatchObject([{ started: true }])

@@ -1,6 +1,7 @@
 import { createDecipheriv, randomBytes } from 'node:crypto'
 import { Type } from 'typebox'
 import { expect, test } from 'vitest'
+import { verifies } from '../../../test/support/verifies.ts'
 import { checker } from '../../kit/schema.ts'
 import { encrypt } from '../media.ts'
 import { type TestSim, testSim } from '../support.contract.ts'
@@ -33,23 +34,31 @@ test('an image and a file that a user sends can be fetched and decrypted byte fo
   expect(await fetchPlain(byParam, key)).toEqual(file)
 })
 
-test.each([
-  ['of 32 hex digits', (key: Buffer) => Buffer.from(key.toString('hex')).toString('base64')],
-  ['of 16 bytes', (key: Buffer) => key.toString('base64')],
-])('what a bot uploads and sends with a key %s is seen decrypted', async (_what, encodeKey) => {
-  const sim = await testSim()
-  sim.control.say({ user: 'ann', text: 'send me an image' })
-  const [plain, key] = [randomBytes(2 * 1024 * 1024), randomBytes(16)]
-  const uploaded = await upload(sim, encrypt(plain, key))
-  expect(uploaded.status).toBe(200)
-  const media = { encrypt_query_param: uploaded.headers.get('x-encrypted-param'), aes_key: encodeKey(key) }
-  const item_list = [{ type: 2, image_item: { media, mid_size: 1 } }]
-  const sent = await sim.bot('sendmessage', { msg: { to_user_id: 'ann@im.wechat', item_list } })
-  const id = /\d{19}/.exec(sent.text)?.[0] ?? ''
-  expect(sim.control.media({ user: 'ann', message_id: id }).equals(plain)).toBe(true)
-  const answer = await fetch(`${sim.url}/sim/media?user=ann&message_id=${id}`)
-  expect(Buffer.from(await answer.arrayBuffer()).equals(plain)).toBe(true)
-})
+const KEY_TEXTS = [
+  (key: Buffer) => Buffer.from(key.toString('hex')).toString('base64'),
+  (key: Buffer) => key.toString('base64'),
+]
+
+verifies(
+  'sim:media:upload',
+  'what a bot uploads and sends is seen decrypted, whichever way its key is written',
+  async () => {
+    for (const encodeKey of KEY_TEXTS) {
+      const sim = await testSim()
+      sim.control.say({ user: 'ann', text: 'send me an image' })
+      const [plain, key] = [randomBytes(2 * 1024 * 1024), randomBytes(16)]
+      const uploaded = await upload(sim, encrypt(plain, key))
+      expect(uploaded.status).toBe(200)
+      const media = { encrypt_query_param: uploaded.headers.get('x-encrypted-param'), aes_key: encodeKey(key) }
+      const item_list = [{ type: 2, image_item: { media, mid_size: 1 } }]
+      const sent = await sim.bot('sendmessage', { msg: { to_user_id: 'ann@im.wechat', item_list } })
+      const id = /\d{19}/.exec(sent.text)?.[0] ?? ''
+      expect(sim.control.media({ user: 'ann', message_id: id }).equals(plain)).toBe(true)
+      const answer = await fetch(`${sim.url}/sim/media?user=ann&message_id=${id}`)
+      expect(Buffer.from(await answer.arrayBuffer()).equals(plain)).toBe(true)
+    }
+  },
+)
 
 test('uploads that were not announced, or are not as announced, are refused with a reason in a header', async () => {
   const sim = await testSim()

@@ -1,9 +1,10 @@
 import { request } from 'node:http'
 import { describe, expect, test } from 'vitest'
+import { verifies } from '../../../test/support/verifies.ts'
 import { type TestSim, testSim } from '../support.contract.ts'
 
 describe('say', () => {
-  test('takes a free name or an id, and answers with the id as a string', async () => {
+  verifies('sim:control:say', 'takes a free name or an id, and answers with the id as a string', async () => {
     const sim = await testSim()
     const said = await sim.post('/sim/say', { user: 'ann', text: 'hello' })
     expect(said.json).toEqual({
@@ -144,7 +145,7 @@ describe('a body that is wrong is refused with the name of the field:', () => {
 })
 
 describe('a conversation', () => {
-  test('has both sides in order, and after skips what was seen', async () => {
+  verifies('sim:control:conversation', 'has both sides in order, and after skips what was seen', async () => {
     const sim = await testSim()
     sim.control.say({ user: 'ann', text: 'ping' })
     await sim.send('ann', 'pong')

@@ -1,0 +1,39 @@
+import { expect, test } from 'vitest'
+import { connect } from './database.ts'
+import { migrate, readHubId, userVersion } from './schema.ts'
+
+test('an empty database is brought to the newest version, once', async () => {
+  const db = await connect(':memory:')
+  expect(userVersion(db)).toBe(0)
+  migrate(db, 'hub.db')
+  const [version, hubId] = [userVersion(db), readHubId(db)]
+  const tables = db.all('SELECT name, sql FROM sqlite_schema ORDER BY name')
+  migrate(db, 'hub.db')
+
+  expect(version).toBeGreaterThan(0)
+  expect([userVersion(db), readHubId(db)]).toEqual([version, hubId])
+  expect(db.all('SELECT name, sql FROM sqlite_schema ORDER BY name')).toEqual(tables)
+  db.close()
+})
+
+test('a step that fails leaves nothing, and can be taken again', async () => {
+  const db = await connect(':memory:')
+  db.exec('CREATE TABLE tokens (in_the_way TEXT)')
+  expect(() => migrate(db, 'hub.db')).toThrow('tokens')
+  expect(userVersion(db)).toBe(0)
+  db.exec('DROP TABLE tokens')
+  migrate(db, 'hub.db')
+
+  expect(readHubId(db)).toMatch(/^[0-9a-f]{8}$/)
+  db.close()
+})
+
+test('a database of a newer version is refused with what to do', async () => {
+  const db = await connect(':memory:')
+  db.exec('PRAGMA user_version = 2')
+
+  expect(() => migrate(db, '/data/hub.db')).toThrow(
+    expect.objectContaining({ code: 'store_newer', message: expect.stringMatching(/hub\.db .*newer.*--data-dir/) }),
+  )
+  db.close()
+})

@@ -1,0 +1,209 @@
+import { type ChildProcess, spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { chmod, mkdir, mkdtemp, readdir, rm, stat, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { afterEach, beforeEach, expect, test } from 'vitest'
+import { connect } from './database.ts'
+import { batch, entryFor, NOW, positionOf, queueMessages, readAll, register, settlement } from './fixtures.contract.ts'
+import { groupWriter } from './group-writer.ts'
+import { openSqliteStore } from './sqlite.ts'
+import { startWriter } from './writer.ts'
+
+let dir: string
+
+beforeEach(async () => {
+  dir = await mkdtemp(join(tmpdir(), 'switchboard-sqlite-'))
+})
+
+afterEach(() => rm(dir, { recursive: true }))
+
+const modeOf = async (path: string) => ((await stat(path)).mode & 0o777).toString(8)
+
+test('operations that come while a commit is under way share the next one', async () => {
+  const thread = await startWriter(join(dir, 'hub.db'))
+  const groups: number[] = []
+  const writer = groupWriter({
+    lazyMs: 50,
+    commit(calls) {
+      groups.push(calls.length)
+      return thread.commit(calls)
+    },
+  })
+  const create = (name: string) =>
+    writer.run({ name: 'createClient', input: { name, label: name, fallback: false, tokenHash: name, now: NOW } })
+
+  const clients = await Promise.all(Array.from({ length: 200 }, (_, index) => create(`client ${index}`)))
+
+  expect(groups).toEqual([1, 199])
+  expect(new Set(clients.map(({ id }) => id)).size).toBe(200)
+  await writer.drain()
+  await thread.close()
+})
+
+test('an operation that fails does not hurt those of its group', async () => {
+  const store = await openSqliteStore({ dir })
+  const names = ['one', 'two', 'TWO', 'three', 'One', 'four']
+  const results = await Promise.allSettled(names.map((name) => register(store, name)))
+
+  expect(results.map(({ status }) => status)).toEqual([
+    'fulfilled',
+    'fulfilled',
+    'rejected',
+    'fulfilled',
+    'rejected',
+    'fulfilled',
+  ])
+  const reason = results[2]?.status === 'rejected' ? results[2].reason : undefined
+  expect(reason).toMatchObject({ name: 'AppError', code: 'name_taken' })
+  expect((await store.clients.load()).clients.map(({ name }) => name)).toEqual(['one', 'two', 'three', 'four'])
+  await store.close()
+})
+
+test('a failing ingest does not hurt the queue that its neighbours fill', async () => {
+  const store = await openSqliteStore({ dir })
+  const ada = await register(store, 'ada')
+  const [taken] = await queueMessages(store, ada, 1)
+  const results = await Promise.allSettled([
+    store.messages.ingest(batch([entryFor([ada])])),
+    store.messages.ingest(batch([entryFor([ada])])),
+    store.messages.ingest(batch([entryFor([ada]), entryFor([ada], { deliveries: taken?.deliveries ?? [] })])),
+    store.messages.ingest(batch([entryFor([ada])])),
+  ])
+
+  expect(results.map(({ status }) => status)).toEqual(['fulfilled', 'fulfilled', 'rejected', 'fulfilled'])
+  expect((await readAll(store, ada)).map(({ seq }) => seq)).toEqual([1, 2, 3, 4])
+  expect(await positionOf(store, ada)).toMatchObject({ lastSeq: 4 })
+  await store.close()
+})
+
+test('what is lazy goes out by itself after a moment', async () => {
+  const store = await openSqliteStore({ dir, lazyMs: 5 })
+  const ada = await register(store, 'ada')
+  await queueMessages(store, ada, 2)
+  store.deliveries.settle(settlement(ada, { settledSeq: 2 }))
+
+  await expect.poll(() => positionOf(store, ada)).toMatchObject({ settledSeq: 2 })
+  await store.close()
+})
+
+test('what kill -9 leaves has every message that was acknowledged, whole and in order', async () => {
+  const acknowledged: string[] = []
+  for (const round of ['first', 'second']) {
+    const { child, lines } = await startChild(round)
+    await lines(300)
+    child.kill('SIGKILL')
+    await once(child, 'close')
+    acknowledged.push(...(await lines(0)))
+  }
+  const store = await openSqliteStore({ dir })
+  const kept = new Set<string>()
+  for (const { clientId, lastSeq } of await store.deliveries.positions()) {
+    const deliveries = await store.deliveries.read(clientId, 0, 1_000_000, 0)
+    expect(deliveries.map(({ seq }) => seq)).toEqual(Array.from({ length: lastSeq }, (_, index) => index + 1))
+    for (const { spec } of deliveries) kept.add(spec)
+  }
+  expect(acknowledged.length).toBeGreaterThanOrEqual(600)
+  expect(acknowledged.filter((spec) => !kept.has(spec))).toEqual([])
+  await store.close()
+})
+
+test('a directory serves one hub at a time, and is free as soon as that one has died', async () => {
+  const { child, lines } = await startChild('first')
+  await lines(1)
+  await expect(openSqliteStore({ dir })).rejects.toMatchObject({
+    name: 'AppError',
+    code: 'data_dir_in_use',
+    message: `The data directory ${dir} is in use by another hub; stop it or choose another with --data-dir.`,
+  })
+  child.kill('SIGKILL')
+  await once(child, 'close')
+
+  const store = await openSqliteStore({ dir })
+  await expect(openSqliteStore({ dir })).rejects.toMatchObject({ code: 'data_dir_in_use' })
+  await expect(openSqliteStore({ dir })).rejects.toMatchObject({ code: 'data_dir_in_use' })
+  await store.close()
+  await (await openSqliteStore({ dir })).close()
+})
+
+test('nobody else can read what the hub keeps', async () => {
+  const own = join(dir, 'deep', 'data')
+  const store = await openSqliteStore({ dir: own })
+  await register(store, 'ada')
+
+  expect(await modeOf(own)).toBe('700')
+  const files = await readdir(own)
+  expect(files.sort()).toEqual(['hub.db', 'hub.db-shm', 'hub.db-wal', 'lock.db'])
+  for (const file of files) expect([file, await modeOf(join(own, file))]).toEqual([file, '600'])
+  await store.close()
+
+  await chmod(own, 0o755)
+  await chmod(join(own, 'hub.db'), 0o644)
+  await (await openSqliteStore({ dir: own })).close()
+  expect(await modeOf(own)).toBe('700')
+  expect(await modeOf(join(own, 'hub.db'))).toBe('600')
+})
+
+test('a directory that holds other things keeps its mode', async () => {
+  const shared = join(dir, 'shared')
+  await mkdir(shared, { mode: 0o755 })
+  await writeFile(join(shared, 'notes.txt'), '')
+  await (await openSqliteStore({ dir: shared })).close()
+
+  expect(await modeOf(shared)).toBe('755')
+  expect(await modeOf(join(shared, 'hub.db'))).toBe('600')
+})
+
+test('a database of a newer version is refused and left as it is', async () => {
+  await (await openSqliteStore({ dir })).close()
+  const path = join(dir, 'hub.db')
+  const newer = await connect(path)
+  newer.exec('PRAGMA user_version = 999')
+  newer.close()
+
+  await expect(openSqliteStore({ dir })).rejects.toMatchObject({
+    name: 'AppError',
+    code: 'store_newer',
+    message: expect.stringContaining('--data-dir'),
+  })
+  const after = await connect(path)
+  expect(after.get('PRAGMA user_version')).toEqual({ user_version: 999 })
+  after.close()
+})
+
+test('when the writer has died every write fails, reads go on, and the store still closes', async () => {
+  const path = join(dir, 'hub.db')
+  const thread = await startWriter(path)
+  const writer = groupWriter({ commit: (calls) => thread.commit(calls), lazyMs: 50 })
+  await thread.close()
+
+  const create = { name: 'x', label: 'x', fallback: false, tokenHash: 'x', now: NOW }
+  await expect(writer.run({ name: 'createClient', input: create })).rejects.toMatchObject({ code: 'store_failed' })
+  writer.touch([{ id: 1, lastSeen: NOW, stopped: false }])
+  await expect(writer.flush()).rejects.toMatchObject({ code: 'store_failed' })
+  await expect(writer.drain()).rejects.toMatchObject({ code: 'store_failed' })
+  await thread.close()
+})
+
+/** A process that keeps messages in `dir`; `lines` resolves with what it has acknowledged once that is so many. */
+async function startChild(name: string): Promise<{ child: ChildProcess; lines(count: number): Promise<string[]> }> {
+  const script = fileURLToPath(new URL('../../../test/support/store-writer.ts', import.meta.url))
+  const child = spawn(process.execPath, ['--import', 'tsx', script, dir, name], {
+    stdio: ['ignore', 'pipe', 'inherit'],
+  })
+  let output = ''
+  child.stdout.setEncoding('utf8').on('data', (text: string) => {
+    output += text
+  })
+  return {
+    child,
+    async lines(count) {
+      while (output.split('\n').length <= count) {
+        if (child.exitCode !== null) throw new Error('The child ended too early')
+        await once(child.stdout, 'data')
+      }
+      return output.split('\n').slice(0, -1)
+    },
+  }
+}
