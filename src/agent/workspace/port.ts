@@ -1,0 +1,52 @@
+/** Files and programs, confined to one folder. Paths are relative to it, with `/`; an absolute one must lie inside. */
+export interface Workspace {
+  /** The folder's real path. */
+  readonly root: string
+  readonly files: WorkspaceFiles
+  /** null: programs cannot be run here; the text says why. */
+  readonly shell: WorkspaceShell | null
+  readonly shellOff: string | null
+}
+
+/** Reads and writes inside the folder only: links that lead out, `..`, `/proc` and hard links (on writing) are refused with `outside_workspace`. */
+export interface WorkspaceFiles {
+  /** The bytes; `not_found`, `is_directory`, `too_large` (over `maxBytes`). */
+  read(path: string, maxBytes: number): Promise<Buffer>
+  /** Replaces or makes the file, with the folders above it, in one step: a reader sees the old text or the new one. */
+  write(path: string, bytes: Buffer): Promise<void>
+  /** Sorted by name; folders end with `/`. */
+  list(path: string): Promise<string[]>
+  stat(path: string): Promise<{ kind: 'file' | 'directory' | 'other'; bytes: number; modifiedAt: number } | null>
+  remove(path: string): Promise<void>
+  /** Every file below `path`, relative to the root, without following links; ends early when the consumer stops. */
+  walk(path: string, signal: AbortSignal): AsyncIterable<{ path: string; bytes: number; modifiedAt: number }>
+}
+
+export interface WorkspaceShell {
+  /** Runs a command line with `sh -c`. Resolves when it has exited (not when its children have closed the pipes); kills all of it on abort or time-out. */
+  run(command: string, options: ShellOptions): Promise<ShellResult>
+  /** Starts a command that goes on; ended by `kill`, by the end of the session, or with the server. */
+  start(command: string): BackgroundCommand
+}
+
+export interface ShellOptions {
+  timeoutMs: number
+  maxOutputBytes: number
+  signal: AbortSignal
+  onOutput?: (text: string) => void
+}
+
+export interface ShellResult {
+  exitCode: number | null
+  /** stdout and stderr as they came. */
+  output: string
+  truncated: boolean
+  timedOut: boolean
+}
+
+export interface BackgroundCommand {
+  readonly id: string
+  /** What it printed since the last call. */
+  read(): { output: string; running: boolean; exitCode: number | null }
+  kill(): Promise<void>
+}
