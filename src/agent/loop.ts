@@ -1,0 +1,296 @@
+import { gatherText } from './gather.ts'
+import {
+  addUsage,
+  type ContentBlock,
+  type FinishReason,
+  type Message,
+  NO_USAGE,
+  type RunEvent,
+  type Usage,
+} from './model.ts'
+import { type Provider, ProviderError, type ToolDescription } from './provider/port.ts'
+import { validMessages } from './request.ts'
+import { NUDGE, type StuckDetector, stuckDetector } from './stuck.ts'
+
+/** What the loop needs of the tools. */
+export interface LoopTools {
+  describe(): (ToolDescription & { readOnly: boolean })[]
+  /** Never throws: a tool that fails is a result. */
+  run(call: ToolCall, signal: AbortSignal, onProgress: (text: string) => void): Promise<ToolAnswer>
+}
+
+export interface ToolCall {
+  id: string
+  name: string
+  input: unknown
+  /** Arguments that were no JSON. */
+  invalid?: string
+  step: number
+}
+
+export interface ToolAnswer {
+  success: boolean
+  text: string
+  /** Spent by a sub-task. */
+  usage?: Usage
+}
+
+/** Makes a long transcript fit; see compaction.ts. */
+export type Fit = (
+  messages: Message[],
+  why: 'estimate' | 'overflow',
+) => Promise<{ messages: Message[]; usage: Usage } | null>
+
+export interface RunInput {
+  runId: string
+  provider: Provider
+  system: string
+  /** Everything so far, the goal included. */
+  transcript: Message[]
+  tools: LoopTools
+  /** Turns of the model this run has had before (when it goes on after a plan). */
+  stepsBefore: number
+  maxSteps: number
+  maxTokens: number | null
+  maxCost: number | null
+  fit: Fit
+  signal: AbortSignal
+  now: () => number
+  gatherMs?: number
+}
+
+/** What happened: to be kept, in one step, before the loop goes on. */
+export interface LoopStep {
+  events: RunEvent[]
+  messages: Message[]
+  usage: Usage
+}
+
+/** How it ended; `plan` when a person has to decide first. */
+export type LoopResult = { type: 'finished'; reason: FinishReason } | { type: 'plan'; call: ToolCall; plan: string }
+
+export const PROPOSE_PLAN = 'propose_plan'
+const GATHER_MS = 30
+const MAX_TOGETHER = 8
+const PREVIEW_CHARS = 2_000
+const LAST_STEP = '\n\nThis is your last turn: no tool can be called any more. Answer with what you know.'
+
+/**
+ * Asks the model, runs the tools it calls, asks again, until it calls none. Yields what happens, returns how it ended.
+ * The consumer keeps each step before it asks for the next: so a call is recorded before it runs.
+ */
+export async function* runAgent(input: RunInput): AsyncGenerator<LoopStep, LoopResult> {
+  const { runId, maxSteps, signal, now } = input
+  let transcript = [...input.transcript]
+  let spent = NO_USAGE
+  let refits = 0
+  const stuck = stuckDetector()
+
+  for (let step = input.stepsBefore + 1; step <= maxSteps; step++) {
+    if (signal.aborted) return finished('Cancelled')
+    const fitted = await input.fit(transcript, 'estimate')
+    if (fitted === null) return finished('ContextOverflow')
+    if (fitted.messages !== transcript)
+      yield { ...NOTHING, usage: fitted.usage, events: [{ type: 'compaction', covers: transcript.length }] }
+    transcript = fitted.messages
+
+    const last = step === maxSteps && maxSteps > 1
+    const turn: Turn = { text: '', calls: [], usage: NO_USAGE, reason: 'stop' }
+    try {
+      yield* takeTurn(input, transcript, step, last, turn)
+    } catch (error) {
+      if (signal.aborted) return finished('Cancelled')
+      if (!(error instanceof ProviderError) || error.kind !== 'context_overflow' || turn.text !== '') throw error
+      const smaller = refits < 2 ? await input.fit(transcript, 'overflow') : null
+      if (smaller === null) return finished('ContextOverflow')
+      refits += 1
+      yield { ...NOTHING, usage: smaller.usage, events: [{ type: 'compaction', covers: transcript.length }] }
+      transcript = smaller.messages
+      step -= 1
+      continue
+    }
+    if (signal.aborted) return finished('Cancelled')
+    refits = 0
+    spent = addUsage(spent, turn.usage)
+
+    const message: Message = { role: 'assistant', content: blocksOf(turn), runId, step, createdAt: now() }
+    transcript.push(message)
+    yield {
+      events: eventsOf(turn, message, step),
+      messages: message.content.length > 0 ? [message] : [],
+      usage: turn.usage,
+    }
+    if (turn.calls.length === 0)
+      return finished(turn.reason === 'length' || turn.reason === 'other' ? 'ProviderStop' : 'NoMoreToolCalls')
+
+    const proposal = turn.calls.find(({ name }) => name === PROPOSE_PLAN)
+    const planned = proposal && !last ? planOf(proposal) : null
+    const doable = planned === null ? turn.calls : turn.calls.filter((call) => call !== proposal)
+    const verdicts = yield* runTools(input, doable, stuck, transcript)
+    if (signal.aborted) return finished('Cancelled')
+    if (proposal && planned !== null) return { type: 'plan', call: proposal, plan: planned }
+    if (verdicts.includes('stuck')) return finished('Stuck')
+    if (overBudget(spent, input)) return finished('BudgetExceeded')
+  }
+  return finished('BudgetExceeded')
+}
+
+interface Turn {
+  text: string
+  calls: ToolCall[]
+  usage: Usage
+  reason: 'stop' | 'tool_calls' | 'length' | 'other'
+}
+
+const NOTHING: LoopStep = { events: [], messages: [], usage: NO_USAGE }
+
+async function* takeTurn(
+  input: RunInput,
+  transcript: Message[],
+  step: number,
+  last: boolean,
+  turn: Turn,
+): AsyncGenerator<LoopStep, void> {
+  const { provider, tools, signal } = input
+  const request = {
+    system: last ? input.system + LAST_STEP : input.system,
+    messages: validMessages(transcript),
+    tools: tools.describe().map(({ name, description, parameters }) => ({ name, description, parameters })),
+    toolChoice: last ? ('none' as const) : ('auto' as const),
+  }
+  for await (const event of gatherText(provider.stream(request, signal), input.gatherMs ?? GATHER_MS)) {
+    if (signal.aborted) return
+    if (event.type === 'text') {
+      turn.text += event.delta
+      yield { ...NOTHING, events: [{ type: 'partial_message', text: event.delta, step }] }
+    }
+    if (event.type === 'tool_call') {
+      const { id, name, input: given, invalid } = event
+      turn.calls.push({
+        id: uniqueId(id, turn.calls),
+        name,
+        input: given,
+        step,
+        ...(invalid === undefined ? {} : { invalid }),
+      })
+    }
+    if (event.type === 'finish') {
+      turn.reason = event.reason
+      turn.usage = usageOf(event, provider)
+    }
+  }
+}
+
+/** Read-only calls together, writers one after the other, in the order the model asked; told in that order too. */
+async function* runTools(
+  input: RunInput,
+  calls: ToolCall[],
+  stuck: StuckDetector,
+  transcript: Message[],
+): AsyncGenerator<LoopStep, string[]> {
+  const readOnly = new Set(
+    input.tools
+      .describe()
+      .filter((tool) => tool.readOnly)
+      .map(({ name }) => name),
+  )
+  const verdicts: string[] = []
+  for (const group of groupsOf(calls, readOnly)) {
+    if (input.signal.aborted) return verdicts
+    const progress: RunEvent[] = []
+    const answers = await Promise.all(
+      group.map((call) =>
+        input.tools.run(
+          call,
+          input.signal,
+          (output) => void progress.push({ type: 'tool_progress', id: call.id, name: call.name, output }),
+        ),
+      ),
+    )
+    if (input.signal.aborted) return verdicts
+    const step = group[0]?.step ?? 0
+    const results = group.map((call, index) => {
+      const answer = answers[index] ?? { success: false, text: 'The tool gave no answer.' }
+      const verdict = stuck.note(call.name, call.input, answer.text)
+      verdicts.push(verdict)
+      return { call, answer, text: verdict === 'nudge' ? answer.text + NUDGE : answer.text }
+    })
+    const content = results.map(
+      ({ call, answer, text }): ContentBlock => ({
+        type: 'tool_result',
+        toolUseId: call.id,
+        content: text,
+        isError: !answer.success,
+      }),
+    )
+    const message: Message = { role: 'tool', content, runId: input.runId, step, createdAt: input.now() }
+    transcript.push(message)
+    const told = results.map(
+      ({ call, answer }): RunEvent => ({
+        type: 'tool_result',
+        id: call.id,
+        name: call.name,
+        success: answer.success,
+        output: answer.text.slice(0, PREVIEW_CHARS),
+        step,
+      }),
+    )
+    const usage = answers.reduce((total, answer) => (answer.usage ? addUsage(total, answer.usage) : total), NO_USAGE)
+    yield { events: [...progress, ...told], messages: [message], usage }
+  }
+  return verdicts
+}
+
+function groupsOf(calls: ToolCall[], readOnly: Set<string>): ToolCall[][] {
+  const groups: ToolCall[][] = []
+  for (const call of calls) {
+    const last = groups.at(-1)
+    const together =
+      last !== undefined &&
+      last.length < MAX_TOGETHER &&
+      readOnly.has(call.name) &&
+      last.every(({ name }) => readOnly.has(name))
+    if (together) last.push(call)
+    else groups.push([call])
+  }
+  return groups
+}
+
+function eventsOf(turn: Turn, message: Message, step: number): RunEvent[] {
+  const text = message.content.filter(({ type }) => type === 'text')
+  const told: RunEvent[] = text.length > 0 ? [{ type: 'message', role: 'assistant', content: text, step }] : []
+  return [
+    ...told,
+    ...turn.calls.map(({ id, name, input }): RunEvent => ({ type: 'tool_call', id, name, arguments: input, step })),
+  ]
+}
+
+function blocksOf({ text, calls }: Turn): ContentBlock[] {
+  const said: ContentBlock[] = text.trim() === '' ? [] : [{ type: 'text', text }]
+  return [...said, ...calls.map(({ id, name, input }): ContentBlock => ({ type: 'tool_use', id, name, input }))]
+}
+
+function planOf({ input }: ToolCall): string | null {
+  const plan = typeof input === 'object' && input !== null && 'plan' in input ? input.plan : null
+  return typeof plan === 'string' && plan.trim() !== '' ? plan : null
+}
+
+/** Some models use one id for every call. */
+function uniqueId(id: string, calls: ToolCall[]): string {
+  const wanted = id === '' ? `call_${calls.length + 1}` : id
+  return calls.some((call) => call.id === wanted) ? `${wanted}_${calls.length + 1}` : wanted
+}
+
+function usageOf(finish: { inputTokens: number; outputTokens: number }, { price }: Provider): Usage {
+  const { inputTokens, outputTokens } = finish
+  const cost = price === null ? null : (inputTokens * price.input + outputTokens * price.output) / 1_000_000
+  return { totalSteps: 1, inputTokens, outputTokens, totalTokens: inputTokens + outputTokens, cost }
+}
+
+function overBudget(spent: Usage, { maxTokens, maxCost }: RunInput): boolean {
+  return (maxTokens !== null && spent.totalTokens >= maxTokens) || (maxCost !== null && (spent.cost ?? 0) >= maxCost)
+}
+
+function finished(reason: FinishReason): LoopResult {
+  return { type: 'finished', reason }
+}
