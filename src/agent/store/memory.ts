@@ -128,7 +128,10 @@ export function memoryStore(): AgentStore {
 
 function apply(kept: Kept, entry: LogEntry): number {
   const { session } = kept
-  for (const event of entry.events) kept.events.push(stored(event, (kept.newest += 1), entry))
+  for (const event of entry.events) {
+    kept.newest += 1
+    kept.events.push(stored(event, kept.newest, entry))
+  }
   kept.messages.push(...entry.messages)
   if (entry.session) Object.assign(session, entry.session)
   session.lastActive = entry.now
