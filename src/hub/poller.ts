@@ -61,6 +61,7 @@ export async function pollUpstream(
     try {
       await upstream.notify('start', AbortSignal.any([signal, AbortSignal.timeout(NOTIFY_TIMEOUT_MS)]))
     } catch (error) {
+      if (signal.aborted) throw error
       // With nobody there a poll is of no use. All else the poll decides: some services have no such call.
       if (error instanceof UpstreamError && error.kind === 'unreachable' && !error.ambiguous) throw error
       if (!saidNo(error)) return

@@ -1,6 +1,6 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { chmod, mkdir, mkdtemp, readdir, rm, stat, writeFile } from 'node:fs/promises'
+import { chmod, copyFile, mkdir, mkdtemp, readdir, rm, stat, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
@@ -127,6 +127,20 @@ test('a directory serves one hub at a time, and is free as soon as that one has 
   await (await openSqliteStore({ dir })).close()
 })
 
+test('a closed store is one whole file', async () => {
+  const store = await openSqliteStore({ dir })
+  const ada = await register(store, 'ada')
+  await queueMessages(store, ada, 3)
+  await store.close()
+  const copy = join(dir, 'copy')
+  await mkdir(copy)
+  await copyFile(join(dir, 'hub.db'), join(copy, 'hub.db'))
+
+  const restored = await openSqliteStore({ dir: copy })
+  expect(await readAll(restored, ada)).toHaveLength(3)
+  await restored.close()
+})
+
 test('nobody else can read what the hub keeps', async () => {
   const own = join(dir, 'deep', 'data')
   const store = await openSqliteStore({ dir: own })
@@ -155,6 +169,16 @@ test('a directory that holds other things keeps its mode', async () => {
   expect(await modeOf(join(shared, 'hub.db'))).toBe('600')
 })
 
+test('a directory that cannot be made is refused with what to do', async () => {
+  const file = join(dir, 'file')
+  await writeFile(file, '')
+
+  await expect(openSqliteStore({ dir: join(file, 'data') })).rejects.toMatchObject({
+    code: 'data_dir_unusable',
+    message: expect.stringContaining('--data-dir'),
+  })
+})
+
 test('a database of a newer version is refused and left as it is', async () => {
   await (await openSqliteStore({ dir })).close()
   const path = join(dir, 'hub.db')
@@ -172,14 +196,17 @@ test('a database of a newer version is refused and left as it is', async () => {
   after.close()
 })
 
-test('when the writer has died every write fails, reads go on, and the store still closes', async () => {
+test('when the writer has ended every write fails, and what waits on it is told', async () => {
   const path = join(dir, 'hub.db')
   const thread = await startWriter(path)
   const writer = groupWriter({ commit: (calls) => thread.commit(calls), lazyMs: 50 })
-  await thread.close()
-
   const create = { name: 'x', label: 'x', fallback: false, tokenHash: 'x', now: NOW }
-  await expect(writer.run({ name: 'createClient', input: create })).rejects.toMatchObject({ code: 'store_failed' })
+  const write = () => writer.run({ name: 'createClient', input: create })
+
+  const ended = thread.close()
+  await expect(write()).rejects.toMatchObject({ code: 'store_failed' })
+  await ended
+  await expect(write()).rejects.toMatchObject({ code: 'store_failed' })
   writer.touch([{ id: 1, lastSeen: NOW, stopped: false }])
   await expect(writer.flush()).rejects.toMatchObject({ code: 'store_failed' })
   await expect(writer.drain()).rejects.toMatchObject({ code: 'store_failed' })
