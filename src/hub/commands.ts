@@ -73,7 +73,13 @@ function broadcast(argument: string, { clients, prefix }: CommandView): Routing 
   const who = clients.length === 1 ? '1 client' : `all ${clients.length} clients`
   const later = offline === 0 ? '' : ` Offline now, and given it later: ${offline}.`
   const targets = clients.map(({ id }) => id)
-  return { state: 'routed', reason: 'broadcast', targets, text: argument, notices: [notice('broadcast', `Sent to ${who}.${later}`)] }
+  return {
+    state: 'routed',
+    reason: 'broadcast',
+    targets,
+    text: argument,
+    notices: [notice('broadcast', `Sent to ${who}.${later}`)],
+  }
 }
 
 function listText({ clients, currentId, prefix }: CommandView): string {

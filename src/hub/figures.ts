@@ -15,6 +15,9 @@ export function createFigures(metrics: Metrics) {
     died: metrics.counter('dead_letters_total', 'Messages that left a queue unreceived, by reason.', ['reason']),
     sends: metrics.counter('sends_total', 'Messages to users, by outcome.', ['outcome']),
     polls: metrics.counter('polls_total', 'Client polls that ended, by how.', ['answer']),
+    linkChanges: metrics.counter('upstream_changes_total', 'Changes of the link to the service, by its new state.', [
+      'link',
+    ]),
     refusedTokens: metrics.counter('refused_tokens_total', 'Client calls with a missing or unknown token.'),
     wait: metrics.histogram(
       'delivery_wait_seconds',
