@@ -63,9 +63,11 @@ verifies('sends:repeat:in-flight', async () => {
   const all = [send('pong', { key: 'k' }), send('pong', { key: 'k' })]
   await call.reached
   all.push(send('pong', { key: 'k' }))
+  const others = [send('pong', { key: 'k', clientId: 2 }), send('ping', { key: 'k' })]
   call.open()
   expect(await Promise.all(all)).toEqual([{ upstreamId: '7' }, { upstreamId: '7' }, { upstreamId: '7' }])
-  expect(calls).toHaveLength(1)
+  await Promise.all(others)
+  expect(calls).toHaveLength(3)
 })
 
 verifies('sends:repeat:in-flight', 'a repetition of a send under way that fails is told the same failure', async () => {
@@ -137,9 +139,10 @@ verifies('sends:slow:some-accepted', 'the rest of a message goes out after a cra
   const after = await startTestOutbound({ store: await reopen() })
   after.outbound.resume(await after.store.sends.recover(after.now()))
   // The second part was under way at the crash: it is unknown, and not sent twice.
-  await soon(() => expect(after.texts()).toEqual(['c'.repeat(MAX_TEXT_CHARS)]))
-  expect(await after.send(text, { key: 'k' })).toEqual({ upstreamId: '71' })
+  await soon(() => expect(after.outcomes).toEqual(['accepted']))
+  expect(after.texts()).toEqual(['c'.repeat(MAX_TEXT_CHARS)])
   expect(await after.store.sends.recover(after.now())).toEqual([])
+  expect(await after.send(text, { key: 'k' })).toEqual({ upstreamId: '71' })
   expect(after.calls).toHaveLength(1)
 })
 

@@ -102,7 +102,7 @@ th { text-align: left; font-weight: 500; color: var(--soft); font-size: .85rem; 
 td:nth-child(1), td:nth-child(2) { white-space: normal; overflow-wrap: anywhere; min-width: 7rem; }
 tbody tr:last-child td { border-bottom: 0; padding-bottom: 0; } .number { text-align: right; padding-right: 0; }
 .good { color: var(--good); } .bad { color: var(--bad); } .soft { color: var(--soft); }
-.state { font-weight: 600; } .problem { color: var(--bad); margin: .75rem 0 0; }
+.state { font-weight: 600; } .problem { color: var(--bad); margin: .75rem 0 0; } .problem + form { margin-top: .75rem; }
 form { display: flex; flex-wrap: wrap; gap: .75rem; align-items: end; } header form { margin: 0; }
 label { display: flex; flex-direction: column; gap: .2rem; font-size: .85rem; color: var(--soft); flex: 1 1 12rem; }
 input { font: inherit; color: var(--text); background: var(--bg); border: 1px solid var(--soft); border-radius: .4rem; padding: .5rem .6rem; min-width: 0; }

@@ -55,7 +55,7 @@ function row(client) {
 }
 
 function showClients({ clients, total, online }) {
-  setText($('count'), online + ' of ' + total + ' online')
+  setText($('count'), total === 0 ? '' : online + ' of ' + total + ' online')
   const names = JSON.stringify(clients.map(({ name }) => name))
   const made = clients.map(row)
   if (names !== shownNames) $('clients').replaceChildren(...made)
