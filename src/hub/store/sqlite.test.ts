@@ -5,6 +5,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { afterEach, beforeEach, expect, test } from 'vitest'
+import { verifies } from '../../../test/support/verifies.ts'
 import { connect } from './database.ts'
 import { batch, entryFor, NOW, positionOf, queueMessages, readAll, register, settlement } from './fixtures.contract.ts'
 import { groupWriter } from './group-writer.ts'
@@ -21,7 +22,7 @@ afterEach(() => rm(dir, { recursive: true }))
 
 const modeOf = async (path: string) => ((await stat(path)).mode & 0o777).toString(8)
 
-test('operations that come while a commit is under way share the next one', async () => {
+verifies('store:writes:grouped', 'operations that come while a commit is under way share the next one', async () => {
   const thread = await startWriter(join(dir, 'hub.db'))
   const groups: number[] = []
   const writer = groupWriter({
@@ -141,7 +142,7 @@ test('a closed store is one whole file', async () => {
   await restored.close()
 })
 
-test('nobody else can read what the hub keeps', async () => {
+verifies('store:files:private', 'nobody else can read what the hub keeps', async () => {
   const own = join(dir, 'deep', 'data')
   const store = await openSqliteStore({ dir: own })
   await register(store, 'ada')
@@ -179,7 +180,7 @@ test('a directory that cannot be made is refused with what to do', async () => {
   })
 })
 
-test('a database of a newer version is refused and left as it is', async () => {
+verifies('store:schema:newer', 'a database of a newer version is refused and left as it is', async () => {
   await (await openSqliteStore({ dir })).close()
   const path = join(dir, 'hub.db')
   const newer = await connect(path)
@@ -234,3 +235,21 @@ async function startChild(name: string): Promise<{ child: ChildProcess; lines(co
     },
   }
 }
+
+verifies('store:writes:off-loop', 'the event loop goes on while a large batch is written', async () => {
+  const store = await openSqliteStore({ dir })
+  const ada = await register(store, 'ada')
+  let written = false
+  const writing = store.messages.ingest(batch(Array.from({ length: 5_000 }, () => entryFor([ada])))).then(() => {
+    written = true
+  })
+  let turns = 0
+  while (!written) {
+    turns += 1
+    await new Promise((resolve) => setImmediate(resolve))
+  }
+  await writing
+  // Written on this thread it would be a handful.
+  expect(turns).toBeGreaterThan(50)
+  await store.close()
+})
