@@ -94,6 +94,17 @@ test('what failed for sure may be tried again under its key; what may have arriv
   expect(calls).toHaveLength(2)
 })
 
+test('a message of which only a part went out is not sent again under its key', async () => {
+  const { send, calls, answer } = await startTestOutbound({
+    answers: (n) => (n === 1 ? { upstreamId: '1' } : Promise.reject(new UpstreamError('refused', 'no'))),
+  })
+  const text = 'x'.repeat(3 * MAX_TEXT_CHARS)
+  await expect(send(text, { key: 'k' })).rejects.toMatchObject({ details: { accepted_parts: 1 } })
+  answer(() => ({ upstreamId: '2' }))
+  await expect(send(text, { key: 'k' })).rejects.toMatchObject({ details: { send_state: 'unknown' } })
+  expect(calls).toHaveLength(2)
+})
+
 verifies('sends:repeat:durable', async () => {
   const { store, reopen } = await diskStore()
   const before = await startTestOutbound({ store })

@@ -9,7 +9,6 @@ import {
   ReplayBody,
   RotateBody,
 } from '../../src/wire/hub.ts'
-import type { RequirementId } from '../requirements.ts'
 import { type Answer, startTestHub, type TestHub } from '../support/test-hub.ts'
 import { verifies } from '../support/verifies.ts'
 import { anyWrongBody, type Subject, type WrongBody, wrongBodies } from '../support/wrong-bodies.ts'
@@ -21,7 +20,6 @@ interface Endpoint extends Subject {
   path: string
   /** The answer to control characters in a field; those that are no mistake are left out. */
   control: Record<string, number>
-  shows: readonly RequirementId[]
 }
 
 interface Ids {
@@ -38,7 +36,6 @@ const ENDPOINTS: Record<string, (ids: Ids) => Endpoint> = {
     good: { name: 'new', label: 'New', fallback: true },
     control: { name: 400, label: 400 },
     bodyLimitBytes: BODY_BYTES,
-    shows: ['hub:register:changes-nothing', 'hub:errors:shape'],
   }),
   'patch a client': () => ({
     method: 'PATCH',
@@ -47,7 +44,6 @@ const ENDPOINTS: Record<string, (ids: Ids) => Endpoint> = {
     good: { label: 'Other', default: true, fallback: true, passthrough: ['list'] },
     control: { label: 400, 'passthrough.0': 400 },
     bodyLimitBytes: BODY_BYTES,
-    shows: ['hub:client:patch', 'hub:errors:shape'],
   }),
   'rotate a token': () => ({
     method: 'POST',
@@ -56,7 +52,6 @@ const ENDPOINTS: Record<string, (ids: Ids) => Endpoint> = {
     good: { overlap_seconds: 60 },
     control: {},
     bodyLimitBytes: BODY_BYTES,
-    shows: ['hub:errors:shape'],
   }),
   'set the default': () => ({
     method: 'PUT',
@@ -65,7 +60,6 @@ const ENDPOINTS: Record<string, (ids: Ids) => Endpoint> = {
     good: { name: 'second' },
     control: { name: 404 },
     bodyLimitBytes: BODY_BYTES,
-    shows: ['hub:errors:shape'],
   }),
   'dry run': () => ({
     method: 'POST',
@@ -74,7 +68,6 @@ const ENDPOINTS: Record<string, (ids: Ids) => Endpoint> = {
     good: { user: 'ann@im.wechat', text: '/use second' },
     control: {},
     bodyLimitBytes: BODY_BYTES,
-    shows: ['hub:dry-run:changes-nothing', 'hub:errors:shape'],
   }),
   'replay a message': ({ message }) => ({
     method: 'POST',
@@ -83,7 +76,6 @@ const ENDPOINTS: Record<string, (ids: Ids) => Endpoint> = {
     good: { client: 'first' },
     control: { client: 404 },
     bodyLimitBytes: BODY_BYTES,
-    shows: ['hub:errors:shape'],
   }),
   'replay a dead letter': ({ letter }) => ({
     method: 'POST',
@@ -92,7 +84,6 @@ const ENDPOINTS: Record<string, (ids: Ids) => Endpoint> = {
     good: { client: 'second' },
     control: { client: 404 },
     bodyLimitBytes: BODY_BYTES,
-    shows: ['hub:errors:shape'],
   }),
   'replay many': ({ letter }) => ({
     method: 'POST',
@@ -101,7 +92,6 @@ const ENDPOINTS: Record<string, (ids: Ids) => Endpoint> = {
     good: { ids: [letter] },
     control: {},
     bodyLimitBytes: BODY_BYTES,
-    shows: ['hub:errors:shape'],
   }),
   "replay a client's": () => ({
     method: 'POST',
@@ -110,7 +100,6 @@ const ENDPOINTS: Record<string, (ids: Ids) => Endpoint> = {
     good: { client: 'first' },
     control: { client: 404 },
     bodyLimitBytes: BODY_BYTES,
-    shows: ['hub:errors:shape'],
   }),
   'discard many': ({ letter }) => ({
     method: 'POST',
@@ -119,42 +108,47 @@ const ENDPOINTS: Record<string, (ids: Ids) => Endpoint> = {
     good: { ids: [letter] },
     control: {},
     bodyLimitBytes: BODY_BYTES,
-    shows: ['hub:errors:shape'],
   }),
 }
 
-for (const [name, make] of Object.entries(ENDPOINTS)) {
-  const { shows } = make({ message: 1, letter: 1 })
+verifies(['hub:register:changes-nothing', 'hub:errors:shape'], () => tryEveryField('register'))
+verifies('hub:register:changes-nothing', 'register: whatever chance puts into a field', () => tryByChance('register'))
 
-  verifies(shows, `${name}: every field wrong in turn gets its error and changes nothing`, async () => {
-    const { hub, ids, before } = await busyHub()
-    const endpoint = make(ids)
-    let tried = 0
-    for (const wrong of wrongBodies(endpoint)) {
-      const status = documentedStatus(endpoint, wrong)
-      if (status === undefined) continue
-      tried += 1
-      const answer = await hub.call(endpoint.method, endpoint.path, { body: wrong.text })
-      expectRefused(answer, status, wrong.what)
-      const [field = ''] = wrong.field.split('.')
-      if (status === 400) expect(answer.body.error.message, wrong.what).toContain(field)
-    }
-    expect(tried).toBeGreaterThan(20)
-    expect(await stateOf(hub)).toEqual(before)
-    // The body that is right is taken: what was refused above was refused for its mistake.
-    const good = await hub.call(endpoint.method, endpoint.path, { body: endpoint.good })
-    expect(good.status, good.text).toBeLessThan(300)
-  })
+for (const name of Object.keys(ENDPOINTS).filter((one) => one !== 'register')) {
+  verifies('hub:errors:shape', `${name}: every field wrong in turn gets its error and changes nothing`, () =>
+    tryEveryField(name),
+  )
+  verifies('hub:errors:shape', `${name}: whatever chance puts into a field`, () => tryByChance(name))
+}
 
-  verifies(shows, `${name}: whatever chance puts into a field`, async () => {
-    const { hub, ids, before } = await busyHub()
-    const endpoint = make(ids)
-    const refused = fc.asyncProperty(anyWrongBody(endpoint), async ({ text, what }) => {
-      expectRefused(await hub.call(endpoint.method, endpoint.path, { body: text }), 400, what)
-    })
-    await fc.assert(refused, { numRuns: 40 })
-    expect(await stateOf(hub)).toEqual(before)
+async function tryEveryField(name: string): Promise<void> {
+  const { hub, ids, before } = await busyHub()
+  const endpoint = ENDPOINTS[name]!(ids)
+  let tried = 0
+  for (const wrong of wrongBodies(endpoint)) {
+    const status = documentedStatus(endpoint, wrong)
+    if (status === undefined) continue
+    tried += 1
+    const answer = await hub.call(endpoint.method, endpoint.path, { body: wrong.text })
+    expectRefused(answer, status, wrong.what)
+    const [field = ''] = wrong.field.split('.')
+    if (status === 400) expect(answer.body.error.message, wrong.what).toContain(field)
+  }
+  expect(tried).toBeGreaterThan(20)
+  expect(await stateOf(hub)).toEqual(before)
+  // The body that is right is taken: what was refused above was refused for its mistake.
+  const good = await hub.call(endpoint.method, endpoint.path, { body: endpoint.good })
+  expect(good.status, good.text).toBeLessThan(300)
+}
+
+async function tryByChance(name: string): Promise<void> {
+  const { hub, ids, before } = await busyHub()
+  const endpoint = ENDPOINTS[name]!(ids)
+  const refused = fc.asyncProperty(anyWrongBody(endpoint), async ({ text, what }) => {
+    expectRefused(await hub.call(endpoint.method, endpoint.path, { body: text }), 400, what)
   })
+  await fc.assert(refused, { numRuns: 40 })
+  expect(await stateOf(hub)).toEqual(before)
 }
 
 /** What the decisions say to this body; undefined where it is no mistake. */

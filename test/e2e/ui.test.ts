@@ -1,8 +1,11 @@
 import type { Page } from 'playwright-core'
-import { expect, test } from 'vitest'
+import { expect, test, vi } from 'vitest'
 import { testBrowser } from '../support/browser.ts'
 import { startTestHub, type TestHub, until } from '../support/test-hub.ts'
 import { verifies } from '../support/verifies.ts'
+
+// A browser takes its time on a busy machine.
+vi.setConfig({ testTimeout: 60_000 })
 
 const REFRESH_MS = 3_000
 const openPage = testBrowser()
