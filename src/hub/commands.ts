@@ -17,9 +17,6 @@ export interface Command {
   argument: string
 }
 
-/** The hub's own commands: what a client may claim for itself. */
-export const COMMANDS = ['list', 'use', 'status', 'help', 'broadcast'] as const
-
 /** `/name argument`; null when the text is no such thing. */
 export function parseCommand(text: string, prefix: string): Command | null {
   if (!text.startsWith(prefix)) return null
