@@ -5,12 +5,11 @@ import { Command } from 'commander'
 import pc from 'picocolors'
 import { hubAdmin } from './client/hub-client.ts'
 import { HUB_SETTINGS, type HubSettings, parseHubConfig } from './hub/config.ts'
-import { cursorSource, startHub } from './hub/main.ts'
 import { AppError, errorText } from './kit/errors.ts'
 import { jsonLog } from './kit/log.ts'
 import { readHttpUrl, readSecret, readSettings, type Setting, type Settings } from './kit/settings.ts'
 import { parseSimConfig, SIM_SETTINGS } from './sim/config.ts'
-import { type RunningSim, startSim } from './sim/main.ts'
+import type { RunningSim } from './sim/main.ts'
 
 const ASK_SETTINGS = {
   hub: {
@@ -43,7 +42,10 @@ const unexpected: string[] = []
 
 type Flags = Record<string, string | boolean | undefined>
 
+const USAGE_ERROR = 2
+
 const program = new Command('switchboard')
+  .exitOverride(({ exitCode }) => process.exit(exitCode === 0 ? 0 : USAGE_ERROR))
   .description('One messaging bot account, many AI agents.')
   .helpCommand('help [command]', 'show how a command is used')
   .showHelpAfterError('(switchboard --help shows what there is)')
@@ -66,6 +68,7 @@ command('hub', 'run the message relay hub', HUB_SETTINGS, async (flags) => {
 command('sim', 'run a simulated messaging service that speaks the real bot protocol', SIM_SETTINGS, async (flags) => {
   const { settings, problems } = parseSimConfig(flags, process.env)
   complain('sim', problems)
+  const { startSim } = await import('./sim/main.ts')
   const sim = await startSim({
     ...settings.addr,
     botToken: settings.botToken ?? newBotToken(),
@@ -120,6 +123,8 @@ command('clients', 'list the registered clients', pick('hub', 'json', 'adminToke
 await program.parseAsync(process.argv).catch(fail)
 
 async function runHub(settings: HubSettings): Promise<void> {
+  // Not at the top: --help and the small commands need none of it.
+  const { cursorSource, startHub } = await import('./hub/main.ts')
   const log = jsonLog(settings.logLevel)
   const sim = settings.upstreamUrl === null ? await simBeside(settings) : null
   const url = sim?.url ?? settings.upstreamUrl ?? ''
@@ -129,10 +134,14 @@ async function runHub(settings: HubSettings): Promise<void> {
     await sim?.stop()
     throw error
   })
+  const everywhere = hub.host === '0.0.0.0' || hub.host === '::'
+  const at = everywhere ? `http://127.0.0.1:${hub.port}` : hub.url
   banner('hub', [
-    ['clients', `${hub.url}/relay/bot/…  (the same at /ilink/bot/…)`],
-    ['panel', `${hub.url}/hub/ui`],
-    ['health', `${hub.url}/health`],
+    ['clients', `${at}/relay/bot/…  (the same at /ilink/bot/…)`],
+    ['panel', `${at}/hub/ui`],
+    ['health', `${at}/health`],
+    ['metrics', `${at}/metrics`],
+    ...(everywhere ? [['listens', `on every address of this machine, port ${hub.port}`] satisfies Line] : []),
     ['data', resolve(settings.dataDir)],
     ['upstream', sim ? `none configured, so a simulated messaging service runs at ${sim.url}` : url],
     ['admin', adminText(settings)],
@@ -151,6 +160,7 @@ async function runHub(settings: HubSettings): Promise<void> {
 
 /** The sim on the port after the hub's, or on any free one when that is taken. */
 async function simBeside({ addr, simAddr, logLevel }: HubSettings): Promise<RunningSim> {
+  const { startSim } = await import('./sim/main.ts')
   const log = jsonLog(logLevel === 'info' ? 'warn' : logLevel)
   const start = (at: { host: string; port: number }) =>
     startSim({ ...at, botToken: newBotToken(), holdMs: SIM_SETTINGS.holdMs.fallback, log })
@@ -193,13 +203,39 @@ function command(
     added.addHelpText('after', `\nFrom the environment only:\n${lines.join('\n')}`)
   }
   return added.action(async () => {
-    const wanted = added.registeredArguments.length
-    const unknown = added.args
-      .slice(wanted)
-      .map((text) => `${text} is not an option or argument of "switchboard ${name}"`)
-    unexpected.push(...unknown)
-    await run(byName(settings, added.opts()), added.args[0])
+    const { plain, unknown } = sortArguments(added.args)
+    for (const text of [...unknown, ...plain.slice(added.registeredArguments.length)]) {
+      const env = environment.find(({ env }) => text === flagFor(env))?.env
+      unexpected.push(
+        env === undefined
+          ? `${text} is not an option or argument of "switchboard ${name}"`
+          : `${text} is no option, as flags show in process lists; set ${env} in the environment`,
+      )
+    }
+    await run(byName(settings, added.opts()), plain[0])
   })
+}
+
+/** What commander could not place: plain words, and options nobody knows. The value after one may be a secret: it goes. */
+function sortArguments(args: string[]): { plain: string[]; unknown: string[] } {
+  const plain: string[] = []
+  const unknown: string[] = []
+  let valueMayFollow = false
+  for (const arg of args) {
+    const isOption = /^-./.test(arg)
+    if (isOption) unknown.push(arg.replace(/=.*/s, ''))
+    else if (!valueMayFollow) plain.push(arg)
+    valueMayFollow = isOption && !arg.includes('=')
+  }
+  return { plain, unknown }
+}
+
+/** `--admin-token` for RELAY_ADMIN_TOKEN: what somebody might try. */
+function flagFor(env: string | undefined): string | undefined {
+  return env
+    ?.replace(/^[A-Z]+_/, '--')
+    .replaceAll('_', '-')
+    .toLowerCase()
 }
 
 /** Commander names a flag's value after the flag; the settings have names of their own. */
@@ -221,10 +257,12 @@ function complain(name: string, problems: string[]): void {
   console.error(pc.red(`switchboard ${name} cannot start:`))
   for (const problem of all) console.error(`  - ${problem}`)
   console.error(`"switchboard ${name} --help" explains each setting.`)
-  process.exit(2)
+  process.exit(USAGE_ERROR)
 }
 
-function banner(name: string, lines: [string, string][]): void {
+type Line = [label: string, text: string]
+
+function banner(name: string, lines: Line[]): void {
   console.log(`\n  ${pc.bold('Switchboard')} ${name}\n`)
   for (const [label, text] of lines) console.log(`  ${pc.dim(label.padEnd(10))} ${text}`)
   console.log('')

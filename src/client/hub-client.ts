@@ -37,9 +37,15 @@ export interface IncomingMessage {
 
 /** Talks to the administration of the hub at `url`. */
 export function hubAdmin({ url, adminToken }: { url: string; adminToken?: string | undefined }): HubAdmin {
+  const refused =
+    adminToken === undefined
+      ? `The hub at ${url} wants its admin token; set RELAY_ADMIN_TOKEN to it.`
+      : `The hub at ${url} does not take this admin token; check RELAY_ADMIN_TOKEN.`
+  const ask = <T>(path: string, body?: object) =>
+    call<T>(url, path, { token: adminToken, refused, ...(body === undefined ? {} : { body }) })
   return {
-    register: (name, options = {}) => call(url, '/hub/register', { token: adminToken, body: { name, ...options } }),
-    clients: () => call(url, '/hub/clients', { token: adminToken }),
+    register: (name, options = {}) => ask('/hub/register', { name, ...options }),
+    clients: () => ask('/hub/clients'),
   }
 }
 
@@ -64,9 +70,11 @@ interface Call {
   token?: string | undefined
   body?: object
   signal?: AbortSignal | undefined
+  /** What to say when the token is refused, where the hub's own words would not help. */
+  refused?: string
 }
 
-async function call<T>(url: string, path: string, { token, body, signal }: Call): Promise<T> {
+async function call<T>(url: string, path: string, { token, body, signal, refused }: Call): Promise<T> {
   let response: Response
   try {
     response = await fetch(`${url}${path}`, {
@@ -87,8 +95,13 @@ async function call<T>(url: string, path: string, { token, body, signal }: Call)
     )
   }
   const text = await response.text()
-  if (response.ok) return JSON.parse(text)
-  throw new AppError('hub_refused', refusal(text) ?? `The hub answered ${response.status}.`)
+  if (response.status === 401 && refused !== undefined) throw new AppError('hub_refused', refused)
+  if (!response.ok) throw new AppError('hub_refused', refusal(text) ?? `The hub answered ${response.status}.`)
+  try {
+    return JSON.parse(text)
+  } catch (error) {
+    throw new AppError('not_a_hub', `What answers at ${url} is not a hub; name one with --hub.`, { cause: error })
+  }
 }
 
 function refusal(text: string): string | null {

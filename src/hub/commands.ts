@@ -17,9 +17,6 @@ export interface Command {
   argument: string
 }
 
-/** The hub's own commands: what a client may claim for itself. */
-export const COMMANDS = ['list', 'use', 'status', 'help', 'broadcast'] as const
-
 /** `/name argument`; null when the text is no such thing. */
 export function parseCommand(text: string, prefix: string): Command | null {
   if (!text.startsWith(prefix)) return null
@@ -73,7 +70,13 @@ function broadcast(argument: string, { clients, prefix }: CommandView): Routing 
   const who = clients.length === 1 ? '1 client' : `all ${clients.length} clients`
   const later = offline === 0 ? '' : ` Offline now, and given it later: ${offline}.`
   const targets = clients.map(({ id }) => id)
-  return { state: 'routed', reason: 'broadcast', targets, text: argument, notices: [notice('broadcast', `Sent to ${who}.${later}`)] }
+  return {
+    state: 'routed',
+    reason: 'broadcast',
+    targets,
+    text: argument,
+    notices: [notice('broadcast', `Sent to ${who}.${later}`)],
+  }
 }
 
 function listText({ clients, currentId, prefix }: CommandView): string {

@@ -35,9 +35,7 @@ export function composeMessage(msg: string): Composed {
   for (const item of rawElements(rawMember(msg, 'item_list') ?? '[]')) {
     const text = textOf(item)
     if (text !== null && firstText === '') firstText = text
-    items.push(
-      ...(text !== null && text.length > MAX_TEXT_CHARS ? splitText(text).map((one) => withText(item, one)) : [item]),
-    )
+    items.push(...(text !== null && text.length > MAX_TEXT_CHARS ? splitItem(item, text) : [item]))
   }
   const clientId = stringMember(msg, 'client_id')
   let base = withoutMembers(msg, NOT_OURS)
@@ -91,12 +89,13 @@ function textOf(item: string): string | null {
   return textItem === undefined ? null : stringMember(textItem, 'text')
 }
 
-function withText(item: string, text: string): string {
-  const textItem = withMembers(
-    withoutMembers(rawMember(item, 'text_item') ?? '{}', new Set(['text'])),
-    `"text":${JSON.stringify(text)}`,
+/** The item once for each piece of its text. */
+function splitItem(item: string, text: string): string[] {
+  const textItem = withoutMembers(rawMember(item, 'text_item') ?? '{}', new Set(['text']))
+  const rest = withoutMembers(item, new Set(['text_item']))
+  return splitText(text).map((piece) =>
+    withMembers(rest, `"text_item":${withMembers(textItem, `"text":${JSON.stringify(piece)}`)}`),
   )
-  return withMembers(withoutMembers(item, new Set(['text_item'])), `"text_item":${textItem}`)
 }
 
 function stringMember(object: string, key: string): string | null {

@@ -15,6 +15,9 @@ export function createFigures(metrics: Metrics) {
     died: metrics.counter('dead_letters_total', 'Messages that left a queue unreceived, by reason.', ['reason']),
     sends: metrics.counter('sends_total', 'Messages to users, by outcome.', ['outcome']),
     polls: metrics.counter('polls_total', 'Client polls that ended, by how.', ['answer']),
+    linkChanges: metrics.counter('upstream_changes_total', 'Changes of the link to the service, by its new state.', [
+      'link',
+    ]),
     refusedTokens: metrics.counter('refused_tokens_total', 'Client calls with a missing or unknown token.'),
     wait: metrics.histogram(
       'delivery_wait_seconds',
@@ -61,8 +64,11 @@ export function observe(
   )
   metrics.gauge('parked_polls', 'Client polls that wait for a message.', (gauge) => gauge.set(delivery.parked))
   metrics.gauge('send_lane_waiting', 'Sends that wait for their turn.', (gauge) => gauge.set(lane.size))
-  metrics.gauge('dead_letters', 'Dead letters that wait for an operator.', async (gauge) =>
-    gauge.set(await deadLetters.count()),
+  // A store that is broken is when the other figures are wanted most.
+  metrics.gauge(
+    'dead_letters',
+    'Dead letters that wait for an operator; -1 while the store does not answer.',
+    async (gauge) => gauge.set(await deadLetters.count().catch(() => -1)),
   )
   metrics.gauge('upstream_up', '1 while the messaging service is connected.', (gauge) => gauge.set(link.isUp() ? 1 : 0))
   metrics.gauge(

@@ -95,6 +95,7 @@ export async function openHub(options: HubOptions): Promise<Hub> {
   const figures = createFigures(metrics)
   const registry = await openRegistry(store.clients, now)
   const link = openLink({ now, log, silentAfterMs: 2 * options.upstreamHoldMs })
+  link.onChange(({ state }) => figures.linkChanges.inc({ link: state }))
   const lane = openLane({ pacingMs: options.pacingMs, maxInFlight: MAX_SENDS_IN_FLIGHT, now })
   const typing = openTyping({ upstream, now, log })
   const outbound = openOutbound({

@@ -30,39 +30,6 @@ const LAST_TIME_MS = 8.64e15 // the last one a Date can hold
 
 /** Reads one raw message; a string says why it cannot be read. */
 export function readInbound(source: string, nowMs: number): Inbound | string {
-  try {
-    return readMessage(source, nowMs)
-  } catch (error) {
-    // Thousands of brackets deep, which is no message.
-    if (error instanceof RangeError) return 'nested too deeply'
-    throw error
-  }
-}
-
-/** The spec's fields of a message but the context token, as JSON text. */
-export function specJson({
-  userId,
-  content,
-  msgType,
-  timestamp,
-}: Pick<Inbound, 'userId' | 'content' | 'msgType' | 'timestamp'>): string {
-  return JSON.stringify({ from_user: userId, content, msg_type: msgType, timestamp })
-}
-
-/** The raw message with its first text replaced; all else stays to the letter. */
-export function replaceText(raw: string, text: string): string {
-  const list = spans(raw).findLast(({ key }) => key === 'item_list')
-  if (list === undefined) return raw
-  for (const item of spans(raw, list.valueStart)) {
-    const textItem = spans(raw, item.valueStart).findLast(({ key }) => key === 'text_item')
-    const value = textItem && spans(raw, textItem.valueStart).findLast(({ key }) => key === 'text')
-    if (value && raw[value.valueStart] === '"')
-      return raw.slice(0, value.valueStart) + JSON.stringify(text) + raw.slice(value.end)
-  }
-  return raw
-}
-
-function readMessage(source: string, nowMs: number): Inbound | string {
   const message = asFields(parseLossless(source))
   if (message === null) return 'not an object'
   const userId = message.from_user_id
@@ -88,6 +55,29 @@ function readMessage(source: string, nowMs: number): Inbound | string {
     quote: quoteOf(items),
     raw: withoutMembers(source, CUT),
   }
+}
+
+/** The spec's fields of a message but the context token, as JSON text. */
+export function specJson({
+  userId,
+  content,
+  msgType,
+  timestamp,
+}: Pick<Inbound, 'userId' | 'content' | 'msgType' | 'timestamp'>): string {
+  return JSON.stringify({ from_user: userId, content, msg_type: msgType, timestamp })
+}
+
+/** The raw message with its first text replaced; all else stays to the letter. */
+export function replaceText(raw: string, text: string): string {
+  const list = spans(raw).findLast(({ key }) => key === 'item_list')
+  if (list === undefined) return raw
+  for (const item of spans(raw, list.valueStart)) {
+    const textItem = spans(raw, item.valueStart).findLast(({ key }) => key === 'text_item')
+    const value = textItem && spans(raw, textItem.valueStart).findLast(({ key }) => key === 'text')
+    if (value && raw[value.valueStart] === '"')
+      return raw.slice(0, value.valueStart) + JSON.stringify(text) + raw.slice(value.end)
+  }
+  return raw
 }
 
 function contentOf(items: Fields[]): { content: string; msgType: MsgType } {

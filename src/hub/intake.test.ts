@@ -204,7 +204,7 @@ verifies('upstream:poll:quarantine', async () => {
     `{"from_user_id":"${ANN}","item_list":"none"}`,
     `{"from_user_id":"${ANN}","item_list":[null]}`,
     // Valid JSON, too deep to be looked through.
-    `{"from_user_id":"${ANN}","seq":1,"create_time_ms":1,"item_list":[{"type":1,"x":${'['.repeat(1e5)}${']'.repeat(1e5)}}]}`,
+    `{"from_user_id":"${ANN}","seq":1,"create_time_ms":1,"item_list":[{"type":1,"x":${'['.repeat(5e5)}${']'.repeat(5e5)}}]}`,
   ]
   for (const one of odd) await take(message('before'), one, message('after'))
   expect((await queueOf('one')).length).toBe(2 * odd.length)

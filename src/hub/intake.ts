@@ -91,7 +91,7 @@ function tryToRead(source: string, at: number): Inbound | string {
   try {
     return readInbound(source, at)
   } catch {
-    // E.g. nested too deep to be looked through.
+    // No known message gets here. One that does must not hold up all that come after it.
     return 'it cannot be read'
   }
 }

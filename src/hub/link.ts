@@ -101,7 +101,8 @@ export function openLink({ now, log, silentAfterMs }: LinkOptions): Link {
       if (to !== 'connected') reason = why
       return
     }
-    log.info('upstream link changed', { from: state, to, reason: why })
+    const level = ACTIONS[to] === undefined ? 'info' : 'warn'
+    log[level]('upstream link changed', { from: state, to, reason: why })
     state = to
     reason = why
     since = now()

@@ -63,9 +63,11 @@ verifies('sends:repeat:in-flight', async () => {
   const all = [send('pong', { key: 'k' }), send('pong', { key: 'k' })]
   await call.reached
   all.push(send('pong', { key: 'k' }))
+  const others = [send('pong', { key: 'k', clientId: 2 }), send('ping', { key: 'k' })]
   call.open()
   expect(await Promise.all(all)).toEqual([{ upstreamId: '7' }, { upstreamId: '7' }, { upstreamId: '7' }])
-  expect(calls).toHaveLength(1)
+  await Promise.all(others)
+  expect(calls).toHaveLength(3)
 })
 
 verifies('sends:repeat:in-flight', 'a repetition of a send under way that fails is told the same failure', async () => {
@@ -89,6 +91,17 @@ test('what failed for sure may be tried again under its key; what may have arriv
   await expect(send('pong', { key: 'k' })).rejects.toMatchObject({ details: { send_state: 'unknown' } })
   answer(() => ({ upstreamId: '1' }))
   await expect(send('pong', { key: 'k' })).rejects.toMatchObject({ details: { send_state: 'unknown' } })
+  expect(calls).toHaveLength(2)
+})
+
+test('a message of which only a part went out is not sent again under its key', async () => {
+  const { send, calls, answer } = await startTestOutbound({
+    answers: (n) => (n === 1 ? { upstreamId: '1' } : Promise.reject(new UpstreamError('refused', 'no'))),
+  })
+  const text = 'x'.repeat(3 * MAX_TEXT_CHARS)
+  await expect(send(text, { key: 'k' })).rejects.toMatchObject({ details: { accepted_parts: 1 } })
+  answer(() => ({ upstreamId: '2' }))
+  await expect(send(text, { key: 'k' })).rejects.toMatchObject({ details: { send_state: 'unknown' } })
   expect(calls).toHaveLength(2)
 })
 
@@ -137,9 +150,10 @@ verifies('sends:slow:some-accepted', 'the rest of a message goes out after a cra
   const after = await startTestOutbound({ store: await reopen() })
   after.outbound.resume(await after.store.sends.recover(after.now()))
   // The second part was under way at the crash: it is unknown, and not sent twice.
-  await soon(() => expect(after.texts()).toEqual(['c'.repeat(MAX_TEXT_CHARS)]))
-  expect(await after.send(text, { key: 'k' })).toEqual({ upstreamId: '71' })
+  await soon(() => expect(after.outcomes).toEqual(['accepted']))
+  expect(after.texts()).toEqual(['c'.repeat(MAX_TEXT_CHARS)])
   expect(await after.store.sends.recover(after.now())).toEqual([])
+  expect(await after.send(text, { key: 'k' })).toEqual({ upstreamId: '71' })
   expect(after.calls).toHaveLength(1)
 })
 

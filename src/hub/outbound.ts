@@ -221,7 +221,8 @@ export function openOutbound(options: OutboundOptions): Outbound {
     const state = unknown ? 'unknown' : 'failed'
     options.onFailed(failure?.kind ?? 'internal')
     // What was told stands: a repetition must not send the accepted parts again.
-    const whole = flight.detached && flight.accepted > 0 ? acceptedState(flight) : state
+    const begun = flight.accepted > 0
+    const whole = begun ? (flight.detached ? acceptedState(flight) : 'unknown') : state
     await record(flight, state, { whole, dropRest: true }).catch((cause: unknown) => {
       log.error('the end of a send could not be stored', { sendId: flight.send.id, error: cause })
     })
@@ -312,8 +313,14 @@ function earlierAnswer({ state, answer }: KnownSend): SendAnswer | null {
   throw new AppError('upstream_down', text, { retryAfterMs: 60_000, details: { send_state: 'unknown' } })
 }
 
+const MAYBE_SENT = 'It is not known whether it took the message. Nothing is sent again by itself.'
+
 function notInTime(state: SendState): AppError {
-  const text = 'The messaging service did not take the message in time; it will not be sent later. Try again.'
+  const late = 'The messaging service did not answer in time.'
+  const text =
+    state === 'unknown'
+      ? `${late} ${MAYBE_SENT}`
+      : 'The message could not be sent in time and will not be sent later. Try again.'
   return new AppError('upstream_down', text, { retryAfterMs: 5_000, details: { send_state: state } })
 }
 
@@ -338,9 +345,11 @@ function errorFor(failure: UpstreamError | null, acceptedParts: number, silentMs
       { details },
     )
   }
-  const unknown = failure === null || failure.ambiguous ? { send_state: 'unknown' } : {}
-  const text =
-    'The messaging service cannot be reached or needs a login; the message was not accepted. Try again later.'
+  const isUnknown = failure === null || failure.ambiguous
+  const unknown = isUnknown ? { send_state: 'unknown' } : {}
+  const text = isUnknown
+    ? `The line to the messaging service broke. ${MAYBE_SENT}`
+    : 'The messaging service cannot be reached or needs a login; the message was not accepted. Try again later.'
   return new AppError('upstream_down', text, {
     retryAfterMs: 5_000,
     details: { ...details, ...unknown },

@@ -35,6 +35,7 @@ export async function pollUpstream(
   let loginRetried = false
   let quickAnswers = 0
   let announce = true
+  let pollRefused = false
 
   while (!signal.aborted) {
     try {
@@ -43,6 +44,7 @@ export async function pollUpstream(
       const startedAt = now()
       const batch = await pollOnce()
       link.pollCompleted()
+      pollRefused = false
       pause.reset()
       loginRetried = false
       if (batch.messages.length > 0 || (batch.cursor !== null && batch.cursor !== cursor)) await keepForSure(batch)
@@ -61,12 +63,13 @@ export async function pollUpstream(
     try {
       await upstream.notify('start', AbortSignal.any([signal, AbortSignal.timeout(NOTIFY_TIMEOUT_MS)]))
     } catch (error) {
+      if (signal.aborted) throw error
       // With nobody there a poll is of no use. All else the poll decides: some services have no such call.
       if (error instanceof UpstreamError && error.kind === 'unreachable' && !error.ambiguous) throw error
       if (!saidNo(error)) return
     }
-    // After an expired login only a poll shows whether the new one is good.
-    if (link.view().state !== 'needs_login') link.connected('the service answered')
+    // After a poll that the service answered with an error, or an expired login, only a poll shows that all is well.
+    if (!pollRefused) link.connected('the service answered')
   }
 
   async function pollOnce(): Promise<UpstreamBatch> {
@@ -104,6 +107,7 @@ export async function pollUpstream(
     }
     const delayMs = pause.next()
     const state = stateAfter(error)
+    pollRefused = error instanceof UpstreamError && (error.kind !== 'unreachable' || error.upstreamCode !== null)
     link.failed(state, reasonOf(error), now() + delayMs)
     if (state === 'reconnecting') log.warn('upstream poll failed', { reason: reasonOf(error), retryInMs: delayMs })
     if (!(error instanceof UpstreamError)) log.error('upstream poll failed unexpectedly', { error })

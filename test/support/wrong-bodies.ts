@@ -80,7 +80,7 @@ export function wrongBodies(subject: Subject): WrongBody[] {
 }
 
 /** Bodies that are not a JSON object, for any endpoint. */
-export function brokenBodies(): WrongBody[] {
+function brokenBodies(): WrongBody[] {
   const broken = (kind: WrongBody['kind']) => (text: string) => ({ what: `body is ${text}`, field: '', kind, text })
   return [...NOT_JSON.map(broken('not JSON')), ...NOT_OBJECTS.map(broken('not an object'))]
 }

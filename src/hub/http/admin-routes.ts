@@ -129,7 +129,7 @@ export function upstreamDetail({ link }: Hub) {
 
 /** An empty body is an empty object: on most calls every field is optional. */
 export function bodyOf(request: { body: unknown }): unknown {
-  return request.body ?? {}
+  return request.body === undefined ? {} : request.body
 }
 
 export function iso(atMs: number): string {
@@ -154,7 +154,7 @@ function validText(field: string, text: string): string {
 /** A command as routing knows it: without its prefix, in lower case. */
 function commandName(command: string, index: number): string {
   const name = command.replace(/^\W+/, '').toLowerCase()
-  if (name !== '') return name
+  if (/^[a-z]+$/.test(name)) return name
   const field = `passthrough.${index}`
   throw new AppError('bad_request', `${field} must name a command, such as list.`, { details: { field } })
 }

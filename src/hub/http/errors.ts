@@ -25,7 +25,7 @@ const STATUS: Record<string, number> = {
 }
 
 /** Paths of the bot protocol, whose clients look for a code in the body. */
-export function isRelayPath(url: string): boolean {
+function isRelayPath(url: string): boolean {
   return url.startsWith('/relay/') || url.startsWith('/ilink/')
 }
 

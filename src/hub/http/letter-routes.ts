@@ -117,10 +117,13 @@ export function letterRoutes(app: HttpServer, hub: Hub): void {
 }
 
 function page(before: string | undefined, limit: string | undefined): { before?: number; limit: number } {
-  return {
-    ...(before === undefined ? {} : { before: Number(before) }),
-    limit: Math.min(Number(limit ?? DEFAULT_PAGE), MAX_PAGE),
+  const wanted = limit === undefined ? DEFAULT_PAGE : Number(/^\d{1,4}$/.test(limit) ? limit : Number.NaN)
+  if (!(wanted >= 1 && wanted <= MAX_PAGE)) {
+    throw new AppError('bad_request', `limit must be a whole number from 1 to ${MAX_PAGE}.`, {
+      details: { field: 'limit' },
+    })
   }
+  return { ...(before === undefined ? {} : { before: Number(before) }), limit: wanted }
 }
 
 function idOf({ params: { id } }: { params: { id: string } }): number {

@@ -1,3 +1,4 @@
+import { setTimeout as delay } from 'node:timers/promises'
 import { AppError } from '../../kit/errors.ts'
 import type { HttpServer } from '../../kit/http.ts'
 import type { Metrics } from '../../kit/metrics.ts'
@@ -5,6 +6,10 @@ import type { Hub } from '../hub.ts'
 import { same } from './admin-auth.ts'
 import { upstreamDetail } from './admin-routes.ts'
 import { bearer } from './relay-auth.ts'
+
+/** Ids start at 1. */
+const NO_LETTER = 0
+const STORE_WITHIN_MS = 2_000
 
 export interface StatusOptions {
   metrics: Metrics
@@ -26,13 +31,8 @@ export function statusRoutes(app: HttpServer, hub: Hub, { metrics, metricsToken,
   })
 
   app.get('/ready', async (_request, reply) => {
-    if (isDraining()) return reply.code(503).send({ ready: false, reason: 'shutting down' })
-    try {
-      await hub.store.deliveries.flush()
-      return { ready: true }
-    } catch {
-      return reply.code(503).send({ ready: false, reason: 'the store does not take writes' })
-    }
+    const reason = await whyNotReady()
+    return reason === null ? { ready: true } : reply.code(503).send({ ready: false, reason })
   })
 
   app.get('/metrics', async (request, reply) => {
@@ -42,4 +42,25 @@ export function statusRoutes(app: HttpServer, hub: Hub, { metrics, metricsToken,
     }
     return reply.type(metrics.contentType).send(await metrics.text())
   })
+
+  async function whyNotReady(): Promise<string | null> {
+    if (isDraining()) return 'shutting down'
+    // Until the service was asked for the first time; whether it answered matters to /health alone.
+    if (hub.link.view().state === 'connecting') return 'starting'
+    return (await storeAnswers(hub)) ? null : 'the store does not answer'
+  }
+}
+
+/** Makes a write that changes nothing: a flush alone does not reach the store when nothing waits. */
+async function storeAnswers({ store, now }: Hub): Promise<boolean> {
+  const done = new AbortController()
+  const writes = Promise.all([store.deliveries.flush(), store.deadLetters.discard(NO_LETTER, now())])
+  const late = delay(STORE_WITHIN_MS, false, { signal: done.signal })
+  try {
+    return await Promise.race([writes.then(() => true), late])
+  } catch {
+    return false
+  } finally {
+    done.abort()
+  }
 }

@@ -67,7 +67,8 @@ function page(reply: Reply, render: (nonce: string) => string): Reply {
     .headers({
       'content-security-policy': policy.join('; '),
       'x-content-type-options': 'nosniff',
-      'referrer-policy': 'no-referrer',
+      // Not no-referrer: with it browsers send the page's own forms with "Origin: null", as from another site.
+      'referrer-policy': 'same-origin',
       'cache-control': 'no-store',
     })
     .send(render(nonce))

@@ -2,7 +2,16 @@
 export const PANEL_SCRIPT = `
 'use strict'
 const $ = (id) => document.getElementById(id)
-const show = (element, text) => { element.textContent = text; element.hidden = text === '' }
+// Only what has changed is set: a live region speaks with every change, and a selection ends with it.
+const setText = (element, text) => { if (element.textContent !== text) element.textContent = text }
+const show = (element, text) => { setText(element, text); element.hidden = text === '' }
+
+function make(tag, text, className = '') {
+  const element = document.createElement(tag)
+  element.textContent = text
+  element.className = className
+  return element
+}
 
 async function call(path, options) {
   const response = await fetch(path, options)
@@ -20,65 +29,114 @@ function ago(time) {
   return new Date(time).toLocaleDateString()
 }
 
-function cell(text, className) {
-  const td = document.createElement('td')
-  td.textContent = text
-  if (className) td.className = className
-  return td
-}
+const COLUMNS = ['Name', 'Label', 'Status', 'Last seen', 'Waiting']
+const rows = new Map()
+let shownNames = ''
 
 function row(client) {
-  const tr = document.createElement('tr')
-  const seen = cell(ago(client.last_seen), 'soft')
-  seen.title = client.last_seen
-  tr.append(cell(client.name), cell(client.label, 'soft'), cell(client.status, client.status === 'online' ? 'good' : 'soft'), seen, cell(String(client.queue_size), 'number'))
+  if (!rows.has(client.name)) {
+    const made = make('tr', '')
+    made.setAttribute('role', 'row')
+    for (const column of COLUMNS) {
+      const cell = make('td', '', column === 'Waiting' ? 'number' : column === 'Name' ? '' : 'soft')
+      cell.setAttribute('role', 'cell')
+      cell.dataset.column = column
+      made.append(cell)
+    }
+    rows.set(client.name, made)
+  }
+  const tr = rows.get(client.name)
+  const label = client.label === client.name ? '' : client.label
+  const texts = [client.name, label, client.status, ago(client.last_seen), String(client.queue_size)]
+  texts.forEach((text, index) => setText(tr.children[index], text))
+  tr.children[2].className = client.status === 'online' ? 'good' : 'soft'
+  tr.children[3].title = client.last_seen
   return tr
+}
+
+function showClients({ clients, total, online }) {
+  setText($('count'), total === 0 ? '' : online + ' of ' + total + ' online')
+  const names = JSON.stringify(clients.map(({ name }) => name))
+  const made = clients.map(row)
+  if (names !== shownNames) $('clients').replaceChildren(...made)
+  shownNames = names
+  for (const name of rows.keys()) if (!clients.some((client) => client.name === name)) rows.delete(name)
+  $('list').hidden = total === 0
+  $('none').hidden = total > 0
+}
+
+function showHealth({ status, upstream_detail: { state, reason, action } }) {
+  const up = status === 'ok'
+  const why = up && state !== 'throttled' ? '' : ': ' + reason
+  setText($('health'), (up ? 'Connected' : 'Not connected') + why)
+  $('health').className = 'state ' + (up ? 'good' : 'bad')
+  show($('action'), action || (up ? '' : 'The hub keeps trying; there is nothing you have to do.'))
+  $('action').className = action ? 'bad' : 'soft'
 }
 
 async function refresh() {
   try {
     const [health, list] = await Promise.all([call('/health'), call('/hub/clients')])
-    const detail = health.upstream_detail
-    $('health').textContent = health.status === 'ok' ? 'Connected' : 'Not connected: ' + detail.reason
-    $('health').className = 'state ' + (health.status === 'ok' ? 'good' : 'bad')
-    show($('action'), detail.action || '')
-    $('count').textContent = list.online + ' of ' + list.total + ' online'
-    $('clients').replaceChildren(...list.clients.map(row))
-    $('none').hidden = list.total > 0
+    showHealth(health)
+    showClients(list)
   } catch (error) {
-    $('health').textContent = 'The hub does not answer: ' + error.message
+    setText($('health'), 'The hub does not answer: ' + error.message)
     $('health').className = 'state bad'
+    show($('action'), '')
   }
 }
 
+// A token that was shown stays until the page is left: one that is lost cannot be recovered.
+function showToken({ name, token }) {
+  const box = make('div', '', 'issued')
+  const said = make('p', 'The token of ')
+  said.append(make('strong', name), '. It is shown this once and cannot be recovered:')
+  const line = make('p', '')
+  const code = make('code', token)
+  const copy = make('button', 'Copy', 'quiet')
+  copy.type = 'button'
+  copy.setAttribute('aria-label', 'Copy the token of ' + name)
+  copy.addEventListener('click', () => copyText(code, copy))
+  line.append(code, copy)
+  const use = make('p', 'Point the client at ', 'soft')
+  use.append(make('code', location.origin), ' with this token.')
+  box.append(said, line, use)
+  $('issued').prepend(box)
+}
+
+async function copyText(code, button) {
+  try {
+    await navigator.clipboard.writeText(code.textContent)
+    button.textContent = 'Copied'
+  } catch {
+    getSelection().selectAllChildren(code)
+    button.textContent = 'Selected: copy it'
+  }
+  setTimeout(() => { button.textContent = 'Copy' }, 2000)
+}
+
+let registering = false
 $('register').addEventListener('submit', async (event) => {
   event.preventDefault()
+  if (registering) return
+  registering = true
   const form = event.target
+  const { name, label } = form.elements
   show($('problem'), '')
-  $('issued').hidden = true
   try {
-    const body = { name: form.elements.name.value }
-    if (form.elements.label.value.trim() !== '') body.label = form.elements.label.value
-    const client = await call('/hub/register', { method: 'POST', headers: { 'content-type': 'application/json' }, body: JSON.stringify(body) })
-    $('issued-name').textContent = client.name
-    $('token').textContent = client.token
-    $('issued').hidden = false
+    const body = { name: name.value }
+    if (label.value.trim() !== '') body.label = label.value
+    showToken(await call('/hub/register', { method: 'POST', headers: { 'content-type': 'application/json' }, body: JSON.stringify(body) }))
     form.reset()
+    name.removeAttribute('aria-invalid')
     refresh()
   } catch (error) {
     show($('problem'), error.message)
+    name.setAttribute('aria-invalid', 'true')
+    name.focus()
+  } finally {
+    registering = false
   }
-})
-
-$('copy').addEventListener('click', async () => {
-  try {
-    await navigator.clipboard.writeText($('token').textContent)
-    $('copy').textContent = 'Copied'
-  } catch {
-    getSelection().selectAllChildren($('token'))
-    $('copy').textContent = 'Selected: copy it'
-  }
-  setTimeout(() => { $('copy').textContent = 'Copy' }, 2000)
 })
 
 refresh()

@@ -1,7 +1,7 @@
 import { chmod, mkdir, open, readdir, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import { getuid } from 'node:process'
-import { AppError } from '../../kit/errors.ts'
+import { AppError, errorText } from '../../kit/errors.ts'
 import { connect } from './database.ts'
 
 /** The directory of one hub, locked for as long as the process lives or until `unlock`. */
@@ -12,23 +12,24 @@ export interface DataDirectory {
 
 /**
  * Makes the directory (0700) and its files (0600) where they are missing, and locks it. The lock is one the system frees
- * when the process dies, however it dies. Fails with `data_dir_in_use`.
+ * when the process dies, however it dies. Fails with `data_dir_in_use` or `data_dir_unusable`.
  */
 export async function openDataDirectory(dir: string): Promise<DataDirectory> {
-  await makePrivateDirectory(dir)
+  const databasePath = join(dir, DATABASE)
   const lockPath = join(dir, 'lock.db')
-  await makePrivateFile(lockPath)
-  const unlock = await lock(lockPath, dir)
   try {
-    const databasePath = join(dir, DATABASE)
-    await makePrivateFile(databasePath)
-    // SQLite gives these the mode of the database when it makes them; here they may be left from a crash.
+    await makePrivateDirectory(dir)
+    // SQLite gives the log files the mode of the database when it makes them; here they may be left from a crash.
+    for (const path of [lockPath, databasePath]) await makePrivateFile(path)
     for (const suffix of ['-wal', '-shm']) await chmodIfThere(databasePath + suffix)
-    return { databasePath, unlock }
   } catch (error) {
-    unlock()
-    throw error
+    throw new AppError(
+      'data_dir_unusable',
+      `The data directory ${dir} cannot be used (${errorText(error)}); make it writable or choose another with --data-dir.`,
+      { cause: error },
+    )
   }
+  return { databasePath, unlock: await lock(lockPath, dir) }
 }
 
 const DATABASE = 'hub.db'

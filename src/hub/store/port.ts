@@ -42,9 +42,9 @@ export interface ClientStore {
   load(): Promise<{ clients: Client[]; tokens: ClientToken[] }>
   /** Fails with `name_taken` when a client has that name in any case. */
   create(client: { name: string; label: string; fallback: boolean; tokenHash: string; now: number }): Promise<Client>
-  /** Changes what is given; `isDefault: true` takes the mark from whoever had it. Fails with `not_found`, `name_taken`. */
+  /** Changes what is given; `isDefault: true` takes the mark from whoever had it. Fails with `not_found`. */
   update(id: number, patch: ClientPatch): Promise<Client>
-  /** Replaces all tokens of a client. */
+  /** Replaces all tokens of a client. Fails with `not_found`. */
   setTokens(id: number, tokens: ClientToken[]): Promise<void>
   /** Forgets a client: its queue becomes dead letters (`client_removed`), its tokens and routes go. Returns how many died. */
   remove(id: number, now: number): Promise<number>
@@ -66,16 +66,17 @@ export interface MessageStore {
    * notices as sends, and the cursor. A message whose upstream id (30 days) or fingerprint is known, is stored as
    * `suppressed` with `duplicateOf`, and nothing else of its entry happens. A delivery to a client that has gone becomes a
    * dead letter. Past its bounds a queue loses its oldest messages to the dead letters (`overflow`). An entry whose state is
-   * `unrouted` becomes a dead letter without a client (`no_client`).
+   * `unrouted` becomes a dead letter without a client (`no_client`). The positions it returns do not know what was given
+   * to `settle` since: of two fronts the further one is true.
    */
   ingest(batch: IngestBatch): Promise<IngestResult>
   /** Where the upstream poll goes on; empty when nothing is known for this source. */
   cursor(account: string, source: string): Promise<string>
-  /** Newest first. */
+  /** Newest first. The `spec` of a message whose text is gone is empty. */
   list(filter: MessageFilter): Promise<MessageRecord[]>
-  /** Puts the message into the client's queue again, at the tail, with the context token it had. Null when there is no such delivery or its text is gone. */
+  /** Puts the message into the client's queue again, at the tail, with the context token it had; one that still waits stays where it is. Null when there is no such delivery or its text is gone. */
   replay(messageId: number, clientId: number, now: number): Promise<QueuePosition | null>
-  /** Forgets old rows in small steps; resolves with how many went. Texts after 7 days, ids after 30. */
+  /** Forgets old rows in small steps; resolves with how many went. Texts after 7 days, ids after 30; what waits in a queue or is a dead letter stays. */
   prune(now: number): Promise<number>
 }
 
@@ -94,11 +95,14 @@ export interface DeliveryStore {
   positions(): Promise<QueuePosition[]>
   /** What stands after `afterSeq` and is alive, oldest first, at most `limit`, nothing queued before `since`. Never waits. */
   read(clientId: number, afterSeq: number, limit: number, since: number): Promise<Delivery[]>
-  /** Lazy: moves positions. Calls for one client may be merged into one write; `flush` makes them durable now. */
+  /**
+   * Lazy: moves positions. Calls for one client may be merged into one write; `flush` makes them durable now. `settledSeq`
+   * never goes back, `sentSeq` is taken as it is given, and neither passes the tail.
+   */
   settle(settlement: Settlement): void
   /** Resolves when all that was given to `settle`, and to `touch`, is durable. */
   flush(): Promise<void>
-  /** Takes the oldest messages of a queue, up to `throughSeq`, to the dead letters. */
+  /** Takes the oldest messages of a queue, up to `throughSeq`, to the dead letters and tells their users; `{client}` as in `QueueBounds`. Fails with `not_found`. */
   bury(clientId: number, throughSeq: number, reason: DeathReason, now: number, notice?: Notice): Promise<Burial>
   /** Whom a context token of ours speaks of. */
   resolveContext(contextToken: string): Promise<ContextOwner | null>
@@ -126,6 +130,7 @@ export interface ConversationStore {
   get(account: string, userId: string): Promise<Conversation | null>
   /** Conversations a client has taken part in. Used to accept a reply that names the user and no token. */
   hasSeen(clientId: number, account: string, userId: string): Promise<boolean>
+  /** A client that has gone is nobody. */
   choose(account: string, userId: string, clientId: number | null): Promise<void>
 }
 

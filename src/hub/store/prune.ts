@@ -22,16 +22,18 @@ export interface PruneInput {
 
 /**
  * One step of forgetting what is past its life; `next` is null when the round is over. A message stays whole while it
- * waits in a queue or is a dead letter, so there may be many such at the front: a step is bounded by what it looks at.
+ * waits in a queue or is a dead letter (30 days at most), so there may be many such at the front: a step is bounded by what it looks at.
  */
 export function pruneStep(db: Db, { now, limit, after }: PruneInput): { gone: number; next: PruneProgress | null } {
   const textsBefore = now - TEXT_LIFE_MS
   const idsBefore = now - ID_LIFE_MS
   // What goes as a whole is not wiped first.
   const from = after.wipedAt < idsBefore ? { wipedAt: idsBefore, wipedId: 0 } : after
+  const letters = deleteLetters(db, idsBefore, limit)
   const texts = wipeMessages(db, textsBefore, from, limit)
   const ids = deleteMessages(db, idsBefore, after.deletedId, limit)
   const others = [
+    letters,
     wipeSends(db, idsBefore, textsBefore, limit),
     deleteSends(db, idsBefore, limit),
     deleteNotices(db, idsBefore, limit),
@@ -118,6 +120,18 @@ function deleteSends(db: Db, before: number, limit: number): number {
     db.run('DELETE FROM send_parts WHERE send_id = ?', id)
     db.run('DELETE FROM sends WHERE id = ?', id)
   }
+  return old.length
+}
+
+/** A letter that nobody wanted for so long would keep its message for ever. */
+function deleteLetters(db: Db, before: number, limit: number): number {
+  // Ids grow with time, so the first young one ends the walk.
+  const rows = db.all<{ id: number; createdAt: number }>(
+    'SELECT id, created_at AS createdAt FROM dead_letters ORDER BY id LIMIT ?',
+    limit,
+  )
+  const old = rows.filter(({ createdAt }) => createdAt < before)
+  for (const { id } of old) db.run('DELETE FROM dead_letters WHERE id = ?', id)
   return old.length
 }
 

@@ -1,20 +1,27 @@
 import { expect, test } from 'vitest'
+import { verifies } from '../../../test/support/verifies.ts'
 import { connect } from './database.ts'
 import { migrate, readHubId, userVersion } from './schema.ts'
 
-test('an empty database is brought to the newest version, once', async () => {
-  const db = await connect(':memory:')
-  expect(userVersion(db)).toBe(0)
-  migrate(db, 'hub.db')
-  const [version, hubId] = [userVersion(db), readHubId(db)]
-  const tables = db.all('SELECT name, sql FROM sqlite_schema ORDER BY name')
-  migrate(db, 'hub.db')
+verifies(
+  'store:schema:versioned',
+  'an empty database is brought to the newest version, once, and an old one keeps what it has',
+  async () => {
+    const db = await connect(':memory:')
+    expect(userVersion(db)).toBe(0)
+    migrate(db, 'hub.db')
+    const [version, hubId] = [userVersion(db), readHubId(db)]
+    const tables = db.all('SELECT name, sql FROM sqlite_schema ORDER BY name')
+    db.exec("INSERT INTO meta VALUES ('kept', 'yes')")
+    migrate(db, 'hub.db')
 
-  expect(version).toBeGreaterThan(0)
-  expect([userVersion(db), readHubId(db)]).toEqual([version, hubId])
-  expect(db.all('SELECT name, sql FROM sqlite_schema ORDER BY name')).toEqual(tables)
-  db.close()
-})
+    expect(db.get("SELECT value FROM meta WHERE key = 'kept'")).toEqual({ value: 'yes' })
+    expect(version).toBeGreaterThan(0)
+    expect([userVersion(db), readHubId(db)]).toEqual([version, hubId])
+    expect(db.all('SELECT name, sql FROM sqlite_schema ORDER BY name')).toEqual(tables)
+    db.close()
+  },
+)
 
 test('a step that fails leaves nothing, and can be taken again', async () => {
   const db = await connect(':memory:')

@@ -1,10 +1,11 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { chmod, mkdir, mkdtemp, readdir, rm, stat, writeFile } from 'node:fs/promises'
+import { chmod, copyFile, mkdir, mkdtemp, readdir, rm, stat, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { afterEach, beforeEach, expect, test } from 'vitest'
+import { verifies } from '../../../test/support/verifies.ts'
 import { connect } from './database.ts'
 import { batch, entryFor, NOW, positionOf, queueMessages, readAll, register, settlement } from './fixtures.contract.ts'
 import { groupWriter } from './group-writer.ts'
@@ -21,7 +22,7 @@ afterEach(() => rm(dir, { recursive: true }))
 
 const modeOf = async (path: string) => ((await stat(path)).mode & 0o777).toString(8)
 
-test('operations that come while a commit is under way share the next one', async () => {
+verifies('store:writes:grouped', 'operations that come while a commit is under way share the next one', async () => {
   const thread = await startWriter(join(dir, 'hub.db'))
   const groups: number[] = []
   const writer = groupWriter({
@@ -127,7 +128,21 @@ test('a directory serves one hub at a time, and is free as soon as that one has 
   await (await openSqliteStore({ dir })).close()
 })
 
-test('nobody else can read what the hub keeps', async () => {
+test('a closed store is one whole file', async () => {
+  const store = await openSqliteStore({ dir })
+  const ada = await register(store, 'ada')
+  await queueMessages(store, ada, 3)
+  await store.close()
+  const copy = join(dir, 'copy')
+  await mkdir(copy)
+  await copyFile(join(dir, 'hub.db'), join(copy, 'hub.db'))
+
+  const restored = await openSqliteStore({ dir: copy })
+  expect(await readAll(restored, ada)).toHaveLength(3)
+  await restored.close()
+})
+
+verifies('store:files:private', 'nobody else can read what the hub keeps', async () => {
   const own = join(dir, 'deep', 'data')
   const store = await openSqliteStore({ dir: own })
   await register(store, 'ada')
@@ -155,7 +170,17 @@ test('a directory that holds other things keeps its mode', async () => {
   expect(await modeOf(join(shared, 'hub.db'))).toBe('600')
 })
 
-test('a database of a newer version is refused and left as it is', async () => {
+test('a directory that cannot be made is refused with what to do', async () => {
+  const file = join(dir, 'file')
+  await writeFile(file, '')
+
+  await expect(openSqliteStore({ dir: join(file, 'data') })).rejects.toMatchObject({
+    code: 'data_dir_unusable',
+    message: expect.stringContaining('--data-dir'),
+  })
+})
+
+verifies('store:schema:newer', 'a database of a newer version is refused and left as it is', async () => {
   await (await openSqliteStore({ dir })).close()
   const path = join(dir, 'hub.db')
   const newer = await connect(path)
@@ -172,14 +197,17 @@ test('a database of a newer version is refused and left as it is', async () => {
   after.close()
 })
 
-test('when the writer has died every write fails, reads go on, and the store still closes', async () => {
+test('when the writer has ended every write fails, and what waits on it is told', async () => {
   const path = join(dir, 'hub.db')
   const thread = await startWriter(path)
   const writer = groupWriter({ commit: (calls) => thread.commit(calls), lazyMs: 50 })
-  await thread.close()
-
   const create = { name: 'x', label: 'x', fallback: false, tokenHash: 'x', now: NOW }
-  await expect(writer.run({ name: 'createClient', input: create })).rejects.toMatchObject({ code: 'store_failed' })
+  const write = () => writer.run({ name: 'createClient', input: create })
+
+  const ended = thread.close()
+  await expect(write()).rejects.toMatchObject({ code: 'store_failed' })
+  await ended
+  await expect(write()).rejects.toMatchObject({ code: 'store_failed' })
   writer.touch([{ id: 1, lastSeen: NOW, stopped: false }])
   await expect(writer.flush()).rejects.toMatchObject({ code: 'store_failed' })
   await expect(writer.drain()).rejects.toMatchObject({ code: 'store_failed' })
@@ -207,3 +235,21 @@ async function startChild(name: string): Promise<{ child: ChildProcess; lines(co
     },
   }
 }
+
+verifies('store:writes:off-loop', 'the event loop goes on while a large batch is written', async () => {
+  const store = await openSqliteStore({ dir })
+  const ada = await register(store, 'ada')
+  let written = false
+  const writing = store.messages.ingest(batch(Array.from({ length: 5_000 }, () => entryFor([ada])))).then(() => {
+    written = true
+  })
+  let turns = 0
+  while (!written) {
+    turns += 1
+    await new Promise((resolve) => setImmediate(resolve))
+  }
+  await writing
+  // Written on this thread it would be a handful.
+  expect(turns).toBeGreaterThan(50)
+  await store.close()
+})

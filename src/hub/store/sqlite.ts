@@ -14,7 +14,7 @@ export interface SqliteStoreOptions {
 
 /**
  * The store of a hub on one machine. Writes go through one thread, gathered into commits; reads have a connection of
- * their own. Fails with `data_dir_in_use` or `store_newer`.
+ * their own. Fails with `data_dir_in_use`, `data_dir_unusable` or `store_newer`.
  */
 export async function openSqliteStore({ dir, lazyMs = 50 }: SqliteStoreOptions): Promise<HubStore> {
   const closers: (() => void | Promise<void>)[] = []

@@ -53,8 +53,7 @@ function insertMessage(db: Db, batch: IngestBatch, entry: IngestEntry): IngestRe
 
   const duplicateOf = findYoungDuplicate(db, batch, entry)
   const state = duplicateOf === null ? entry.state : 'suppressed'
-  const fingerprint = duplicateOf === null ? entry.fingerprint : null
-  const messageId = insertRow(db, batch, { ...entry, state, fingerprint }, duplicateOf)
+  const messageId = insertRow(db, batch, { ...entry, state }, duplicateOf)
   if (messageId === null) throw new Error('A message that is nobody’s duplicate could not be inserted')
   return { messageId, state, duplicateOf }
 }
@@ -66,7 +65,8 @@ function insertRow(db: Db, batch: IngestBatch, entry: IngestEntry, duplicateOf: 
      VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING`,
     batch.account,
     entry.upstreamId,
-    entry.fingerprint,
+    // Its index has no condition, so that it can also find a user's messages.
+    entry.state === 'suppressed' ? null : entry.fingerprint,
     entry.userId,
     userKeyOf(entry.userId),
     batch.now,

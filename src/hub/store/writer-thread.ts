@@ -9,9 +9,16 @@ const { path }: { path: string } = workerData
 
 try {
   const db = await openDatabase(path, 'write')
-  migrate(db, path)
+  try {
+    migrate(db, path)
+  } catch (error) {
+    db.close()
+    throw error
+  }
   parentPort?.on('message', (message: ToWriter) => {
     if (message === 'close') {
+      // Closing should do this, but the driver of Node 20 leaves a connection half open as long as it has statements.
+      db.exec('PRAGMA wal_checkpoint(TRUNCATE)')
       db.close()
       parentPort?.close()
       return

@@ -35,8 +35,8 @@ export async function startWriter(path: string): Promise<WriterThread> {
 
   await answered()
   return {
-    commit(calls) {
-      if (death !== undefined) return Promise.reject(death)
+    async commit(calls) {
+      if (death !== undefined) throw death
       const answer = answered()
       send(calls)
       return answer

@@ -61,7 +61,7 @@ export function ilinkUpstream({
       const msg = withMembers(body, `"from_user_id":"","to_user_id":${JSON.stringify(userId)}${token}`)
       const text = await call('sendmessage', `{"msg":${msg},${BASE_INFO}}`, callTimeoutMs, signal)
       if (text.trim() === '') return { upstreamId: null }
-      const { message_id: id } = readAnswer(text, { ambiguous: true })
+      const { message_id: id } = readAnswer(text, { ambiguous: true, parse: parseLossless })
       return {
         upstreamId: (typeof id === 'number' && id > 0) || (typeof id === 'string' && id !== '') ? String(id) : null,
       }
@@ -186,10 +186,13 @@ function httpError(path: string, status: number): UpstreamError {
 }
 
 /** The fields of an answer, or what its code means. */
-function readAnswer(text: string, { ambiguous }: { ambiguous: boolean }): Record<string, unknown> {
+function readAnswer(
+  text: string,
+  { ambiguous, parse = JSON.parse }: { ambiguous: boolean; parse?: (text: string) => unknown },
+): Record<string, unknown> {
   let answer: unknown
   try {
-    answer = parseLossless(text)
+    answer = parse(text)
   } catch {
     throw new UpstreamError('bad_answer', 'the answer is not JSON', { ambiguous })
   }
