@@ -1,0 +1,180 @@
+import type { Doorbell } from '../../kit/doorbell.ts'
+import { AppError } from '../../kit/errors.ts'
+import type { Reply, Request } from '../../kit/http.ts'
+import { openSse, type SseStream, sseComment, sseEvent } from '../../kit/sse.ts'
+import { tail } from '../../kit/tail.ts'
+import { PUBLIC_EVENTS, type Session, type StoredEvent } from '../model.ts'
+import { bell } from '../session-runner.ts'
+import type { AgentStore } from '../store/port.ts'
+
+export interface EventStreamOptions {
+  store: AgentStore
+  doorbell: Doorbell
+  now: () => number
+  /** A comment this often keeps proxies from closing the line. */
+  heartbeatMs: number
+}
+
+/** How a reader wants its events. */
+export interface EventQuery {
+  after: number | null
+  extended: boolean
+  until: 'done' | null
+  errorEvent: string
+  /** Only this run's. */
+  runId: string | null
+}
+
+/** Where a stream starts; a bare one named no place. */
+export interface StreamStart {
+  after: number
+  bare: boolean
+}
+
+const RETRY_MS = 1_000
+const MAX_UNREAD_BYTES = 1024 * 1024
+const BATCH = 256
+/** A finished run counts as seen by late bare readers this long after its `done`. */
+const LATE_READERS_MS = 5_000
+
+/** Streams a session's events to one reader until it goes, or the session does. */
+export function eventStreams({ store, doorbell, now, heartbeatMs }: EventStreamOptions) {
+  const open = new Set<SseStream>()
+  const heart = setInterval(() => {
+    for (const stream of open) stream.write(sseComment('alive'))
+  }, heartbeatMs).unref()
+
+  return {
+    /** The place of a request's cursor: `Last-Event-ID`, else `after`, else where a bare stream starts. */
+    async start(session: Session, request: Request, query: EventQuery): Promise<StreamStart> {
+      const given = cursorOf(request) ?? query.after
+      const bounds = await store.log.bounds(session.id)
+      if (bounds === null) throw new AppError('not_found', `There is no session ${session.id}.`)
+      if (given === null) return { after: await bareStart(session, bounds.newest), bare: true }
+      if (given > bounds.newest || given + 1 < bounds.oldest) {
+        throw new AppError('cursor_expired', 'Events after this id are not there to read; start at one that is.', {
+          details: { oldest: bounds.oldest, newest: bounds.newest },
+        })
+      }
+      return { after: given, bare: false }
+    },
+
+    async stream(session: Session, reply: Reply, query: EventQuery & StreamStart): Promise<void> {
+      reply.hijack()
+      const openedAt = now()
+      const stream = openSse(reply.raw, { retryMs: RETRY_MS, maxUnreadBytes: MAX_UNREAD_BYTES })
+      const gone = new AbortController()
+      stream.onClose(() => gone.abort())
+      open.add(stream)
+      const read = (after: number) => readOrEnd(session.id, after, gone)
+      try {
+        for await (const events of tail(doorbell, bell(session.id), read, {
+          afterSeq: query.after,
+          signal: gone.signal,
+        })) {
+          const goesOn = tell(stream, events, query)
+          const done = events.findLast(({ type }) => type === 'done')
+          if (query.bare && done) void take(session.id, done, openedAt)
+          if (!goesOn) return
+        }
+      } finally {
+        open.delete(stream)
+        stream.end()
+      }
+    },
+
+    /** True when a reader with `?until=done` has nothing left to come for. */
+    async isOver(session: Session, after: number): Promise<boolean> {
+      if (session.status !== 'idle') return false
+      const bounds = await store.log.bounds(session.id)
+      return bounds !== null && after >= bounds.newest && bounds.newest > 0
+    },
+
+    close(): void {
+      clearInterval(heart)
+      for (const stream of open) stream.end()
+    },
+    get count() {
+      return open.size
+    },
+  }
+
+  /** Ends the stream of a session that was deleted, after what it still had to say. */
+  async function readOrEnd(sessionId: string, after: number, gone: AbortController): Promise<StoredEvent[]> {
+    const events = await store.log.read(sessionId, after, BATCH)
+    if (events.length === 0 && (await store.log.bounds(sessionId)) === null) gone.abort()
+    return events
+  }
+
+  function tell(stream: SseStream, events: StoredEvent[], query: EventQuery): boolean {
+    let text = ''
+    for (const event of events) {
+      if (query.runId !== null && event.runId !== query.runId) continue
+      if (!query.extended && !PUBLIC_EVENTS.includes(event.type)) continue
+      const name = event.type === 'error' ? query.errorEvent : event.type
+      text += sseEvent({ id: event.seq, event: name, data: event.data })
+      if (event.type === 'done' && query.until === 'done') {
+        stream.write(text)
+        return false
+      }
+    }
+    return text === '' || stream.write(text)
+  }
+
+  /** The active run from its start; when idle the last run, if no bare stream has taken it; else what comes. */
+  async function bareStart(session: Session, newest: number): Promise<number> {
+    const runs = await store.runs.list(session.id)
+    const active = runs.find(({ id }) => id === session.activeRunId)
+    if (active) return active.afterSeq
+    const last = runs.findLast(({ status }) => status === 'finished')
+    return last === undefined || session.takenSeq > last.afterSeq ? newest : last.afterSeq
+  }
+
+  /**
+   * A bare stream has told a run's end. One that was open before the run takes it at once; one that came later leaves it
+   * to others for a while, so that several who subscribe after the POST all see it.
+   */
+  async function take(sessionId: string, done: StoredEvent, openedAt: number): Promise<void> {
+    const run = await store.runs.get(sessionId, done.runId)
+    const early = run !== null && openedAt <= run.createdAt
+    const mark = () => void store.sessions.update(sessionId, { takenSeq: done.seq }).catch(() => undefined)
+    const waitMs = early ? 0 : done.at + LATE_READERS_MS - now()
+    if (waitMs <= 0) mark()
+    else setTimeout(mark, waitMs).unref()
+  }
+}
+
+/** What streams are made with. */
+export type EventStreams = ReturnType<typeof eventStreams>
+
+/** A reader's options, from the query. */
+export function readEventQuery(query: unknown): EventQuery {
+  const given = new Map(typeof query === 'object' && query !== null ? Object.entries(query) : [])
+  const after = given.get('after')
+  if (after !== undefined && !/^\d{1,15}$/.test(String(after))) {
+    throw new AppError('bad_request', 'after must be the id of an event, a whole number.', {
+      details: { field: 'after' },
+    })
+  }
+  const errorEvent = String(given.get('error_event') ?? 'error')
+  if (!/^[a-z_]{1,40}$/.test(errorEvent))
+    throw new AppError('bad_request', 'error_event must be a name such as run_error.', {
+      details: { field: 'error_event' },
+    })
+  return {
+    after: after === undefined ? null : Number(after),
+    extended: ['1', 'true'].includes(String(given.get('extended') ?? '')),
+    until: given.get('until') === 'done' ? 'done' : null,
+    errorEvent,
+    runId: null,
+  }
+}
+
+function cursorOf(request: Request): number | null {
+  const header = request.headers['last-event-id']
+  if (header === undefined || header === '') return null
+  if (typeof header === 'string' && /^\d{1,15}$/.test(header)) return Number(header)
+  throw new AppError('bad_request', 'Last-Event-ID must be the id of an event, a whole number.', {
+    details: { field: 'Last-Event-ID' },
+  })
+}
