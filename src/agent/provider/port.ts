@@ -8,7 +8,10 @@ export interface Provider {
   readonly contextWindow: number | null
   /** US dollars per million tokens; null when it is not known. */
   readonly price: { input: number; output: number } | null
-  /** Asks the model for one turn. Ends with exactly one `finish`, or throws a {@link ProviderError}. */
+  /**
+   * Asks the model for one turn. Ends with exactly one `finish`, or throws a {@link ProviderError}; when `signal` aborts it
+   * throws at once (kind `other`). A caller that stops reading ends the call.
+   */
   stream(request: ProviderRequest, signal: AbortSignal): AsyncIterable<TurnEvent>
 }
 
@@ -19,6 +22,8 @@ export interface ProviderRequest {
   tools: ToolDescription[]
   /** `none`: the model is to answer without calling anything. */
   toolChoice: 'auto' | 'none'
+  /** Called for every sign of life, also of what is no event yet: thinking, pieces of a call, keep-alives. For clocks. */
+  onActivity?: () => void
 }
 
 /** What a model is told of a tool. */

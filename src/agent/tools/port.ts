@@ -10,6 +10,8 @@ export interface Tool {
   readonly readOnly: boolean
   /** `builtin`, or the name of an MCP server. */
   readonly source: string
+  /** Why it cannot be used on this server; then models are not told of it. */
+  readonly off?: string | undefined
   /** Does it. What goes wrong and can be said to the model is a result with `success: false`; throwing is a bug (shown to the model as a short text). */
   run(input: unknown, context: ToolContext): Promise<ToolOutput>
 }
@@ -29,5 +31,5 @@ export interface ToolContext {
   onProgress?: (text: string) => void
 }
 
-/** A session's memory of its tools, by tool name. */
+/** A session's memory of its tools, by tool name. A value with a `close` is closed by `closeTools` when the session ends. */
 export type ToolState = Map<string, unknown>

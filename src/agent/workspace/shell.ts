@@ -1,0 +1,114 @@
+import { randomBytes } from 'node:crypto'
+import { AppError } from '../../kit/errors.ts'
+import {
+  type Confinement,
+  cleanEnvironment,
+  PROGRAM_PATH,
+  sandboxArguments,
+  type WorkingSandbox,
+} from './bubblewrap.ts'
+import { type Launch, type RunningCommand, startCommand } from './command.ts'
+import { outputBuffer, printable } from './output.ts'
+import type { BackgroundCommand, ShellOptions, ShellResult, WorkspaceShell } from './port.ts'
+
+const MAX_COMMAND_BYTES = 100_000 // the kernel's bound for one argument is 128 KiB
+const MAX_BACKGROUND = 8
+const BACKGROUND_BYTES = 256 * 1024
+/** Both outputs in one pipe, in the order they were written; the first shell waits, so that it can be process 1. */
+const WRAPPER = '/bin/sh -c "$1" 2>&1; exit $?'
+
+/** A shell that sees the workspace and little else. */
+export function sandboxedShell(sandbox: WorkingSandbox, confinement: Confinement): WorkspaceShell {
+  const flags = [...sandboxArguments(sandbox, confinement), '--info-fd', '3', '--']
+  return shellOf((command) => ({
+    file: 'bwrap',
+    args: [...flags, '/bin/sh', '-c', WRAPPER, 'sh', command],
+    env: { PATH: PROGRAM_PATH },
+    cwd: '/',
+    ending: { kind: 'sandbox' },
+  }))
+}
+
+/** A shell with the server's own rights, and a clean environment. */
+export function unsafeShell(root: string): WorkspaceShell {
+  return shellOf((command) => {
+    const mark = `SWITCHBOARD_COMMAND=${randomBytes(16).toString('hex')}`
+    const [name = '', value = ''] = mark.split('=')
+    return {
+      file: '/bin/sh',
+      args: ['-c', WRAPPER, 'sh', command],
+      env: { ...cleanEnvironment('/tmp'), [name]: value },
+      cwd: root,
+      ending: { kind: 'mark', mark },
+    }
+  })
+}
+
+function shellOf(launch: (command: string) => Launch): WorkspaceShell {
+  let inBackground = 0
+  return {
+    run(command, options) {
+      return runCommand(launch(checked(command)), options)
+    },
+    start(command) {
+      if (inBackground >= MAX_BACKGROUND)
+        throw new AppError(
+          'too_many_commands',
+          `${MAX_BACKGROUND} commands run in the background already; end one with shell_kill first.`,
+        )
+      const started = startInBackground(launch(checked(command)))
+      inBackground += 1
+      void started.ended.then(() => {
+        inBackground -= 1
+      })
+      return started.command
+    },
+  }
+}
+
+async function runCommand(launch: Launch, options: ShellOptions): Promise<ShellResult> {
+  const { timeoutMs, maxOutputBytes, signal, onOutput } = options
+  if (signal.aborted) return { exitCode: null, output: '', truncated: false, timedOut: false }
+  const output = outputBuffer(maxOutputBytes)
+  let told = 0
+  const running = startCommand(launch, (chunk) => {
+    output.push(chunk)
+    // Who watches gets as much as who reads the result; a flood helps nobody.
+    if (onOutput !== undefined && told < maxOutputBytes) onOutput(printable(chunk.toString('utf8')))
+    told += chunk.length
+  })
+  let timedOut = false
+  const cancel = () => void running.kill()
+  const timer = setTimeout(() => {
+    timedOut = true
+    cancel()
+  }, timeoutMs)
+  signal.addEventListener('abort', cancel, { once: true })
+  const exitCode = await running.ended
+  clearTimeout(timer)
+  signal.removeEventListener('abort', cancel)
+  const { text, truncated } = output.take()
+  return { exitCode, output: text, truncated, timedOut }
+}
+
+function startInBackground(launch: Launch): { command: BackgroundCommand; ended: Promise<unknown> } {
+  const output = outputBuffer(BACKGROUND_BYTES)
+  const running: RunningCommand = startCommand(launch, (chunk) => output.push(chunk))
+  let result: { exitCode: number | null } | undefined
+  const ended = running.ended.then((exitCode) => {
+    result = { exitCode }
+  })
+  const command: BackgroundCommand = {
+    id: `bg_${randomBytes(4).toString('hex')}`,
+    read: () => ({ output: output.take().text, running: result === undefined, exitCode: result?.exitCode ?? null }),
+    kill: () => running.kill(),
+  }
+  return { command, ended }
+}
+
+function checked(command: string): string {
+  if (command.includes('\0')) throw new AppError('bad_request', 'The command holds a NUL character; leave it out.')
+  if (Buffer.byteLength(command) > MAX_COMMAND_BYTES)
+    throw new AppError('bad_request', 'The command is too long; write it to a file and run that.')
+  return command
+}
