@@ -7,7 +7,7 @@ import { parseArgs } from 'node:util'
 import { silentLog } from '../src/kit/log.ts'
 import { startSim } from '../src/sim/main.ts'
 import { type Figure, type FigureKind, figureOf, type Pair, quantile, tableOf } from './figures.ts'
-import { endAll, startPart } from './processes.ts'
+import { endAll, startPart, TSX } from './processes.ts'
 import {
   hangUp,
   measureMemory,
@@ -130,11 +130,7 @@ async function inPairs(
   { restart = false } = {},
 ): Promise<Pair[]> {
   const sim = await startSim({ host: '127.0.0.1', port: 0, botToken: HUB_TOKEN, holdMs: 35_000, log: silentLog })
-  const load = startPart('the load generator', [
-    '--import',
-    'tsx',
-    fileURLToPath(new URL('./load.ts', import.meta.url)),
-  ])
+  const load = startPart('the load generator', [...TSX, fileURLToPath(new URL('./load.ts', import.meta.url))])
   const stage = { sim, load }
   const dataDir = mkdtempSync(join(folder, 'hub-'))
   const nodeArgs = options.profile ? ['--cpu-prof', '--cpu-prof-dir', options.profile] : []

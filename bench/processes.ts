@@ -13,6 +13,9 @@ export interface Part {
   stop(): Promise<void>
 }
 
+/** Arguments that let node run TypeScript, from any folder. */
+export const TSX = ['--import', import.meta.resolve('tsx')]
+
 const GENTLE_MS = 10_000
 const running = new Set<ChildProcess>()
 

@@ -3,7 +3,7 @@ import { Type } from 'typebox'
 import { hubAdmin } from '../src/client/hub-client.ts'
 import { checker } from '../src/kit/schema.ts'
 import type { RunningSim } from '../src/sim/main.ts'
-import { type Part, startPart, within } from './processes.ts'
+import { type Part, startPart, TSX, within } from './processes.ts'
 
 /** One of the two relays, with its clients: client `i` gets what user `i` says. */
 export interface Server {
@@ -92,7 +92,7 @@ export async function startBare({ sim, clients }: { sim: RunningSim; clients: nu
   const token = sim.control.state().bots.some(({ name }) => name === BARE_BOT)
     ? BARE_TOKEN
     : sim.control.accounts.add({ name: BARE_BOT, token: BARE_TOKEN }).bot_token
-  const part = startPart('the bare relay', [...PROBED, '--import', 'tsx', path('./bare-relay.ts')], {
+  const part = startPart('the bare relay', [...PROBED, ...TSX, path('./bare-relay.ts')], {
     BARE_UPSTREAM_URL: sim.url,
     BARE_UPSTREAM_TOKEN: token,
     BARE_HOLD_MS: String(HOLD_MS),

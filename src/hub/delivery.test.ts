@@ -127,6 +127,26 @@ verifies('delivery:cursor:older', async () => {
   expect(desk.texts(await desk.poll(first))).toEqual(['four'])
 })
 
+test('a cursor is ours also when its answer had read a commit that nobody had told of yet', async () => {
+  const desk = await testDesk()
+  await desk.put('one')
+  await desk.commit('two')
+  const first = await desk.poll('')
+  expect(desk.texts(first)).toEqual(['one', 'two'])
+  expect((await desk.poll(cursorOf(first))).type).toBe('empty')
+})
+
+test('a poll without a cursor has the batch before it acknowledged in the store before the next one goes out', async () => {
+  const desk = await testDesk({ lazyMs: 60_000 })
+  await desk.put('one')
+  await desk.poll()
+  await desk.commit('two')
+  desk.desk.advance([{ ...desk.desk.position(desk.client.id), lastSeq: 2 }])
+  await desk.poll()
+  const [position] = await desk.store.deliveries.positions()
+  expect(position?.settledSeq).toBe(1)
+})
+
 verifies('delivery:cursor:foreign', async () => {
   const desk = await testDesk()
   await desk.put('one')

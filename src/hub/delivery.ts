@@ -135,9 +135,12 @@ export async function openDelivery(options: DeliveryOptions): Promise<DeliveryDe
     live.set(client.id, me)
     try {
       const cursor = readCursor(sent, hubId, client.id, queue.position.lastSeq)
-      const { after, limit } = await settle(queue, client, cursor)
+      const { after, limit, isUnsaved } = await settle(queue, client, cursor)
       if (me.ending) return me.ending
       const batch = await wait(queue, me, { after, limit, connection })
+      // Durable before the next batch goes out: a crash repeats what was in flight, not what was acknowledged. Not before
+      // the poll is parked: the commit of that batch mostly brings it along, and then this waits for nothing.
+      if (isUnsaved && batch !== undefined) await store.flush(client.id)
       if (me.ending) return me.ending
       if (batch !== undefined && isGood?.() === false) return { type: 'revoked' }
       if (connection.isClosed()) return { type: 'gone' }
@@ -151,19 +154,26 @@ export async function openDelivery(options: DeliveryOptions): Promise<DeliveryDe
     }
   }
 
-  /** What this poll says about earlier answers, and where it reads on. */
-  async function settle(queue: Queue, client: Client, cursor: Cursor): Promise<{ after: () => number; limit: number }> {
+  /** What this poll says about earlier answers, where it reads on, and whether the store must know that first. */
+  async function settle(
+    queue: Queue,
+    client: Client,
+    cursor: Cursor,
+  ): Promise<{ after: () => number; limit: number; isUnsaved: boolean }> {
     if (isImplicit(cursor, client)) {
-      // Durable before the next batch goes out: a crash repeats what was in flight, not what was acknowledged.
-      if (await queue.settleImplicitly()) await store.flush()
-      return { after: () => queue.position.sentSeq, limit: MAX_BATCH }
+      const isUnsaved = await queue.settleImplicitly()
+      return { after: () => queue.position.sentSeq, limit: MAX_BATCH, isUnsaved }
     }
     const from = cursor.kind === 'ours' ? cursor.seq : queue.position.settledSeq
-    if (cursor.kind === 'ours') client.echoesCursor = true
-    const acknowledged = cursor.kind === 'ours' && queue.acknowledge(cursor.seq)
+    if (cursor.kind === 'ours') {
+      client.echoesCursor = true
+      // After a crash the client brings the same cursor again, so the store may learn of this with its next write.
+      queue.acknowledge(cursor.seq)
+    }
     const repeated = queue.repeatedWithin(from, REPEAT_WITHIN_MS)
-    if (queue.takeBack(from) || acknowledged) await store.flush()
-    return { after: () => from, limit: repeated ? 1 : MAX_BATCH }
+    // The read that follows goes by the failures that this counts.
+    if (queue.takeBack(from)) await store.flush(client.id)
+    return { after: () => from, limit: repeated ? 1 : MAX_BATCH, isUnsaved: false }
   }
 
   async function wait(

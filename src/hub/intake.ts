@@ -1,4 +1,4 @@
-import { randomBytes } from 'node:crypto'
+import { randomFillSync } from 'node:crypto'
 import { type Inbound, readInbound, replaceText, specJson } from './inbound.ts'
 import type { IngestBatch, IngestEntry, IngestResult, QueueBounds } from './model.ts'
 import type { Registry } from './registry.ts'
@@ -130,9 +130,19 @@ function entry(inbound: Inbound, { state, reason }: Pick<IngestEntry, 'state' | 
   }
 }
 
+const TOKEN_BYTES = 16
+// Filled for many tokens at once: a call for each would cost more than all else about a token.
+const random = Buffer.alloc(256 * TOKEN_BYTES)
+let randomUsed = random.length
+
 /** 128 random bits: what a client passes back to answer. */
 export function newContextToken(): string {
-  return `ctx_${randomBytes(16).toString('base64url')}`
+  if (randomUsed === random.length) {
+    randomFillSync(random)
+    randomUsed = 0
+  }
+  randomUsed += TOKEN_BYTES
+  return `ctx_${random.toString('base64url', randomUsed - TOKEN_BYTES, randomUsed)}`
 }
 
 function routableClients(registry: Registry): RoutableClient[] {

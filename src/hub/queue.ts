@@ -113,6 +113,8 @@ export function openQueue(
     outstanding = mine
     lastAnswer = { fromSeq, at: now() }
     position.sentSeq = Math.max(position.sentSeq, toSeq)
+    // A read can see a commit before the writer has told of it; the cursor of this answer is ours all the same.
+    position.lastSeq = Math.max(position.lastSeq, toSeq)
     return {
       messages,
       toSeq,

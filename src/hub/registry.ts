@@ -1,4 +1,4 @@
-import { createHash, randomBytes } from 'node:crypto'
+import { hash, randomBytes } from 'node:crypto'
 import { AppError } from '../kit/errors.ts'
 import type { Client, ClientToken } from './model.ts'
 import type { ClientPatch, ClientStore } from './store/port.ts'
@@ -193,5 +193,5 @@ function newToken(): string {
 }
 
 function hashToken(token: string): string {
-  return createHash('sha256').update(token).digest('hex')
+  return hash('sha256', token, 'hex')
 }

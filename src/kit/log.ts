@@ -50,7 +50,7 @@ export function redact(text: string): string {
 }
 
 const SECRET =
-  /(vhub_[0-9a-f]{0,4})[0-9a-f]*|(bearer\s+)[^\s"']+|(\w+@im\.bot:)[^\s"']+|([?&]\w*(?:token|key|secret)=)[^&\s"']+/gi
+  /(vhub_[0-9a-f]{0,4})[0-9a-f]*|(bearer\s+)[^\s"']+|(@im\.bot:)[^\s"']+|([?&]\w{0,40}(?:token|key|secret)=)[^&\s"']+/gi
 const SECRET_NAME = /token|secret|password|authorization|cookie/i
 const OWN_NAMES = new Set(['level', 'time', 'msg'])
 const MAX_CAUSES = 5

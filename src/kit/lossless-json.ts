@@ -15,19 +15,38 @@ export interface Span {
   end: number
 }
 
-// Strings are matched whole, so that digits inside them are left alone; numbers too, with fraction and exponent.
-const STRING_OR_NUMBER = /"[^"\\]*(?:\\.[^"\\]*)*"|-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?/g
-const INTEGER = /^-?\d+$/
 const LONG_INTEGER = /\d{16}/
+// Not part of a fraction or an exponent, without a leading zero, and no name of a member: what JSON refuses stays refused.
+const LONG_INTEGERS = /(?<![\w.+-])-?[1-9]\d{15,}(?![\w.+-])(?!\s*:)/g
+const LONG_DIGITS = 16
 
 /** Parses JSON; integers that a double cannot hold exactly become strings of their digits. Throws `SyntaxError`. */
 export function parseLossless(text: string): unknown {
-  const parsed: unknown = JSON.parse(text)
-  if (!LONG_INTEGER.test(text)) return parsed
-  const quoted = text.replace(STRING_OR_NUMBER, (token) =>
-    INTEGER.test(token) && !Number.isSafeInteger(Number(token)) ? `"${token}"` : token,
-  )
-  return JSON.parse(quoted)
+  return JSON.parse(LONG_INTEGER.test(text) ? quoteLongIntegers(text) : text)
+}
+
+/** Goes from string to string and looks at what is between them; digits inside strings are left alone. */
+function quoteLongIntegers(text: string): string {
+  let quoted = ''
+  let copied = 0
+  let position = 0
+  for (;;) {
+    const quote = text.indexOf('"', position)
+    const end = quote === -1 ? text.length : quote
+    if (end - position >= LONG_DIGITS) {
+      const between = text.slice(position, end)
+      if (LONG_INTEGER.test(between)) {
+        quoted += text.slice(copied, position) + between.replace(LONG_INTEGERS, quoteUnsafe)
+        copied = end
+      }
+    }
+    if (quote === -1) return quoted + text.slice(copied)
+    position = skipString(text, quote)
+  }
+}
+
+function quoteUnsafe(digits: string): string {
+  return Number.isSafeInteger(Number(digits)) ? digits : `"${digits}"`
 }
 
 /** The members of the object, or the elements of the array, that starts at `at`. The text must be valid JSON. */

@@ -120,7 +120,7 @@ async function brokenStore(write: () => Promise<void>): Promise<HubStore> {
   onTestFinished(() => store.close())
   return {
     ...store,
-    deliveries: { ...store.deliveries, flush: () => write().then(store.deliveries.flush) },
+    deliveries: { ...store.deliveries, flush: () => write().then(() => store.deliveries.flush()) },
     deadLetters: {
       ...store.deadLetters,
       discard: (id, now) => write().then(() => store.deadLetters.discard(id, now)),

@@ -1,6 +1,6 @@
 import { onTestFinished } from 'vitest'
 import { type DeliveryDesk, openDelivery, type PollAnswer } from '../../src/hub/delivery.ts'
-import type { Client, IngestEntry } from '../../src/hub/model.ts'
+import type { Client, IngestEntry, IngestResult } from '../../src/hub/model.ts'
 import { openMemoryStore } from '../../src/hub/store/memory.ts'
 import type { HubStore } from '../../src/hub/store/port.ts'
 import { memoryDoorbell } from '../../src/kit/doorbell.ts'
@@ -45,6 +45,8 @@ export interface TestDesk {
   clock: { nowMs: number }
   /** Stores messages of one user with these texts, as one commit, and tells the desk. */
   put(...texts: string[]): Promise<void>
+  /** The same, but the desk is not told. */
+  commit(...texts: string[]): Promise<IngestResult>
   /** Polls; an answer with messages counts as written unless `unwritten`. */
   poll(
     cursor?: string,
@@ -63,11 +65,11 @@ const BOUNDS = {
 }
 
 export async function testDesk(
-  options: { holdMs?: number; store?: HubStore; clock?: { nowMs: number }; maxParked?: number } = {},
+  options: { holdMs?: number; store?: HubStore; clock?: { nowMs: number }; maxParked?: number; lazyMs?: number } = {},
 ): Promise<TestDesk> {
   const clock = options.clock ?? { nowMs: Date.now() }
   const now = () => clock.nowMs
-  const store = options.store ?? (await openMemoryStore())
+  const store = options.store ?? (await openMemoryStore(options))
   if (options.store === undefined) onTestFinished(() => store.close())
   const known = (await store.clients.load()).clients[0]
   const client =
@@ -89,10 +91,9 @@ export async function testDesk(
     buried,
     clock,
     async put(...texts) {
-      const entries = texts.map((text) => entryFor(text, client.id))
-      const result = await store.messages.ingest({ account: 'main', cursor: null, now: now(), entries, bounds: BOUNDS })
-      desk.advance(result.positions)
+      desk.advance((await commit(...texts)).positions)
     },
+    commit,
     async poll(cursor, { connection = fakeConnection(), unwritten = false, tokenHash = 'hash' } = {}) {
       const answer = await desk.poll({ client, tokenHash, cursor, connection })
       if (answer.type === 'messages' && !unwritten) answer.batch.written()
@@ -104,6 +105,11 @@ export async function testDesk(
       await store.deliveries.flush()
       return testDesk({ ...options, store, clock })
     },
+  }
+
+  function commit(...texts: string[]): Promise<IngestResult> {
+    const entries = texts.map((text) => entryFor(text, client.id))
+    return store.messages.ingest({ account: 'main', cursor: null, now: now(), entries, bounds: BOUNDS })
   }
 }
 

@@ -27,7 +27,10 @@ export function relayRoutes(app: HttpServer, hub: Hub, receipts: Receipts): void
   const authenticate = relayCaller(hub)
   const callers = new WeakMap<Request, Caller>()
   // Before the body is read: a stranger's body is not worth parsing.
-  const onRequest = async (request: Request) => void callers.set(request, authenticate(request))
+  const onRequest = (request: Request, _reply: Reply, done: () => void) => {
+    callers.set(request, authenticate(request))
+    done()
+  }
 
   const post = (path: string, bodyLimit: number, handler: (call: Call, reply: Reply) => Promise<unknown>) => {
     for (const prefix of PREFIXES) {

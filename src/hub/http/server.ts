@@ -17,8 +17,9 @@ export function hubServer(hub: Hub, { log, ...options }: { log: Log } & AdminAut
   const app = httpServer({ errorAnswer: hubErrorAnswer(log), bodyLimitBytes: ADMIN_BODY_BYTES, parseJson: JSON.parse })
   const auth = adminAuth(options)
   // The routes have their own check; this one keeps strangers from learning which paths there are not.
-  app.addHook('onRequest', async (request) => {
+  app.addHook('onRequest', (request, _reply, done) => {
     if (request.is404 && request.url.startsWith('/hub/')) auth.check(request)
+    done()
   })
   relayRoutes(app, hub, watchReceipts(app.server))
   adminRoutes(app, hub, auth)

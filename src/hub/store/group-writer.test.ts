@@ -71,6 +71,33 @@ test('a flush waits for the lazy changes that are under way, and for those that 
   expect(groups).toHaveLength(2)
 })
 
+test('a flush for one client waits for its own settlements only, wherever they are', async () => {
+  const { writer, groups, answers } = setUp()
+  await writer.flush(1)
+  writer.settle(settlement(ada, { settledSeq: 1 }))
+  const run = writer.run(discard(1))
+  writer.settle(settlement({ id: 2 }, { settledSeq: 1 }))
+  await writer.flush(3)
+  let isDone = false
+  const underWay = writer.flush(1).then(() => {
+    isDone = true
+  })
+  await Promise.resolve()
+  expect(isDone).toBe(false)
+  answers[0]?.succeed()
+  await Promise.all([run, underWay])
+  await writer.flush(1)
+  expect(groups).toHaveLength(1)
+
+  const waiting = writer.flush(2)
+  expect(groups).toHaveLength(2)
+  answers[1]?.break()
+  await expect(waiting).rejects.toMatchObject({ code: 'store_failed' })
+  const again = writer.flush(2)
+  answers[2]?.succeed()
+  await again
+})
+
 test('lazy changes of a commit that failed go with the next, under what came since', async () => {
   const { writer, groups, answers } = setUp()
   writer.settle(settlement(ada, { settledSeq: 1, sentSeq: 8, failed: [{ fromSeq: 2, toSeq: 2 }] }))

@@ -11,8 +11,8 @@ export interface GroupWriter {
   run<C extends Call>(call: C): Promise<Output<C['name']>>
   settle(settlement: Settlement): void
   touch(seen: Seen[]): void
-  /** Resolves when everything lazy that was given before is durable. */
-  flush(): Promise<void>
+  /** Resolves when everything lazy that was given before, or the settlements of this client, are durable. */
+  flush(clientId?: number): Promise<void>
   /** Takes no more, and resolves when all that was given is durable. */
   drain(): Promise<void>
 }
@@ -28,7 +28,7 @@ export function groupWriter({ commit, lazyMs }: GroupWriterOptions): GroupWriter
   const lazy = lazyChanges()
   let waiting: Pending[] = []
   let flushes: Settler[] = []
-  let busy = false
+  let underway: Group | undefined
   let due = false
   let closed = false
   let timer: NodeJS.Timeout | undefined
@@ -58,11 +58,16 @@ export function groupWriter({ commit, lazyMs }: GroupWriterOptions): GroupWriter
     },
   }
 
-  function flush(): Promise<void> {
-    return new Promise((resolve, reject) => {
-      flushes.push({ resolve, reject })
-      post()
-    })
+  function flush(clientId?: number): Promise<void> {
+    if (clientId === undefined || lazy.holds(clientId)) {
+      return new Promise((resolve, reject) => {
+        flushes.push({ resolve, reject })
+        post()
+      })
+    }
+    const carrier = underway
+    if (carrier === undefined || !carrier.lazies.some((call) => isOf(call, clientId))) return Promise.resolve()
+    return new Promise((resolve, reject) => carrier.flushes.push({ resolve, reject }))
   }
 
   function wakeLater(): void {
@@ -75,7 +80,7 @@ export function groupWriter({ commit, lazyMs }: GroupWriterOptions): GroupWriter
 
   /** Commits what has gathered, unless a commit is under way: that one calls again when it ends. */
   function post(): void {
-    if (busy) return
+    if (underway !== undefined) return
     clearTimeout(timer)
     timer = undefined
     due = false
@@ -86,7 +91,7 @@ export function groupWriter({ commit, lazyMs }: GroupWriterOptions): GroupWriter
       for (const { resolve } of group.flushes) resolve()
       return
     }
-    busy = true
+    underway = group
     commit([...group.lazies, ...group.pending.map(({ call }) => call)])
       .then(
         (outcomes) => tell(group, outcomes),
@@ -97,10 +102,14 @@ export function groupWriter({ commit, lazyMs }: GroupWriterOptions): GroupWriter
         },
       )
       .finally(() => {
-        busy = false
+        underway = undefined
         if (due || waiting.length > 0 || flushes.length > 0) post()
       })
   }
+}
+
+function isOf({ name, input }: Call, clientId: number): boolean {
+  return name === 'settleQueue' && input.clientId === clientId
 }
 
 interface Group {

@@ -34,7 +34,7 @@ export function hubStore(db: Db, writer: GroupWriter, close: () => Promise<void>
       positions: async () => readPositions(db),
       read: async (clientId, afterSeq, limit, since) => readDeliveries(db, clientId, afterSeq, limit, since),
       settle: (settlement) => writer.settle(settlement),
-      flush: () => writer.flush(),
+      flush: (clientId) => writer.flush(clientId),
       bury: (clientId, throughSeq, reason, now, notice) =>
         writer.run({ name: 'buryQueue', input: { clientId, throughSeq, reason, now, notice } }),
       resolveContext: async (contextToken) => resolveContext(db, contextToken),

@@ -4,7 +4,8 @@ import type { Seen } from './write-clients.ts'
 
 /** Changes that may wait a moment, merged per client until they are taken. */
 export interface LazyChanges {
-  readonly isEmpty: boolean
+  /** Whether the client has a settlement among them. */
+  holds(clientId: number): boolean
   settle(settlement: Settlement): void
   touch(seen: Seen): void
   /** All of them as operations; none are left. */
@@ -18,9 +19,7 @@ export function lazyChanges(): LazyChanges {
   let seen = new Map<number, Seen>()
 
   const changes: LazyChanges = {
-    get isEmpty() {
-      return settlements.size === 0 && seen.size === 0
-    },
+    holds: (clientId) => settlements.has(clientId),
     settle(settlement) {
       const known = settlements.get(settlement.clientId)
       settlements.set(settlement.clientId, known === undefined ? copy(settlement) : merge(known, settlement))

@@ -100,8 +100,8 @@ export interface DeliveryStore {
    * never goes back, `sentSeq` is taken as it is given, and neither passes the tail.
    */
   settle(settlement: Settlement): void
-  /** Resolves when all that was given to `settle`, and to `touch`, is durable. */
-  flush(): Promise<void>
+  /** Resolves when all that was given to `settle` for this client is durable; without a client all of it, and of `touch`. */
+  flush(clientId?: number): Promise<void>
   /** Takes the oldest messages of a queue, up to `throughSeq`, to the dead letters and tells their users; `{client}` as in `QueueBounds`. Fails with `not_found`. */
   bury(clientId: number, throughSeq: number, reason: DeathReason, now: number, notice?: Notice): Promise<Burial>
   /** Whom a context token of ours speaks of. */
