@@ -3,6 +3,7 @@ import { randomBytes } from 'node:crypto'
 import { resolve } from 'node:path'
 import { Command } from 'commander'
 import pc from 'picocolors'
+import { AGENT_SETTINGS, type AgentSettings, parseAgentConfig } from './agent/config.ts'
 import { hubAdmin } from './client/hub-client.ts'
 import { HUB_SETTINGS, type HubSettings, parseHubConfig } from './hub/config.ts'
 import { AppError, errorText } from './kit/errors.ts'
@@ -43,6 +44,7 @@ const unexpected: string[] = []
 type Flags = Record<string, string | boolean | undefined>
 
 const USAGE_ERROR = 2
+const VERSION = '0.1.0'
 
 const program = new Command('switchboard')
   .exitOverride(({ exitCode }) => process.exit(exitCode === 0 ? 0 : USAGE_ERROR))
@@ -82,6 +84,29 @@ command('sim', 'run a simulated messaging service that speaks the real bot proto
   ])
   console.log(pc.dim(`  A hub for it:  switchboard hub --upstream-url ${sim.url} --upstream-token ${sim.botToken}\n`))
   stopOnSignal(() => sim.stop())
+})
+
+command('agent', 'run the agent session server', AGENT_SETTINGS, async (flags) => {
+  const { settings, problems } = parseAgentConfig(flags, process.env)
+  complain('agent', problems)
+  const { startAgent } = await import('./agent/main.ts')
+  const log = jsonLog(settings.logLevel)
+  const agent = await startAgent(settings, { log, env: process.env, version: VERSION })
+  banner('agent', [
+    ['api', agent.url],
+    ['openapi', `${agent.url}/openapi.json`],
+    [
+      'model',
+      agent.model === 'demo'
+        ? 'demo (an offline model of a few rules; set a key or --model for a real one)'
+        : agent.model,
+    ],
+    ['workspace', agent.workspace],
+    ['shell', agent.shellOff ?? 'in a sandbox'],
+    ['access', accessText(settings)],
+  ])
+  console.log(pc.dim(`  Try it:  curl -X POST ${agent.url}/run -d '{"goal":"list files"}'\n`))
+  stopOnSignal(() => agent.stop())
 })
 
 command(
@@ -171,6 +196,12 @@ async function simBeside({ addr, simAddr, logLevel }: HubSettings): Promise<Runn
     if (error instanceof AppError && error.code === 'address_in_use') return start({ host, port: 0 })
     throw error
   })
+}
+
+function accessText({ authKeys, insecure }: AgentSettings): string {
+  if (authKeys !== null) return `needs one of ${authKeys.length} key(s) in X-API-Key`
+  if (insecure) return pc.yellow('OPEN TO EVERY CALLER (--insecure)')
+  return 'open to this machine only; set --auth-keys to reach it from elsewhere'
 }
 
 function adminText({ adminToken, insecure }: HubSettings): string {

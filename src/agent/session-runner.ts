@@ -4,6 +4,7 @@ import { AppError } from '../kit/errors.ts'
 import type { Log } from '../kit/log.ts'
 import { type LoopResult, type LoopStep, runAgent } from './loop.ts'
 import {
+  addUsage,
   type FinishReason,
   type Message,
   NO_USAGE,
@@ -173,7 +174,7 @@ export function sessionRunner(options: SessionRunnerOptions): SessionRunner {
   ): Promise<LoopResult> {
     const session = await store.sessions.get(sessionId)
     if (session === null) throw new AppError('not_found', 'The session has gone.')
-    const prepared = await setup.prepare(session, run, abort.signal)
+    const prepared = await setup.prepare(session, run, await store.log.transcript(sessionId), abort.signal)
     if (how === 'start') {
       const goal: Message = {
         role: 'user',
@@ -202,13 +203,7 @@ export function sessionRunner(options: SessionRunnerOptions): SessionRunner {
       const { done, value } = await loop.next()
       if (done) return value
       await append(kept(value))
-      run.usage = {
-        ...run.usage,
-        totalSteps: run.usage.totalSteps + value.usage.totalSteps,
-        totalTokens: run.usage.totalTokens + value.usage.totalTokens,
-        inputTokens: run.usage.inputTokens + value.usage.inputTokens,
-        outputTokens: run.usage.outputTokens + value.usage.outputTokens,
-      }
+      run.usage = addUsage(run.usage, value.usage)
     }
   }
 
@@ -294,7 +289,6 @@ export function sessionRunner(options: SessionRunnerOptions): SessionRunner {
       run: { status: 'running' },
     })
     doorbell.ring(bell(sessionId))
-    if (decision.decision === 'approve') setup.approvePlan(sessionId)
     const run = await store.runs.get(sessionId, plan.runId)
     if (run !== null && !stopping) launch(sessionId, run, 'resume')
     return plan

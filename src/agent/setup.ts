@@ -1,15 +1,18 @@
 import type { RunInput } from './loop.ts'
-import type { Run, Session } from './model.ts'
+import type { Message, Run, Session } from './model.ts'
+
+/** What a run works with. */
+export type PreparedRun = Pick<RunInput, 'provider' | 'system' | 'tools' | 'fit' | 'maxTokens' | 'maxCost'>
 
 /** Gives a run what it works with: the model, the tools on the session's workspace, the prompt. */
 export interface RunSetup {
-  prepare(
-    session: Session,
-    run: Run,
+  prepare(session: Session, run: Run, transcript: Message[], signal: AbortSignal): Promise<PreparedRun>
+  /** For a run without a session: nobody can be asked, and nothing is remembered. */
+  prepareAlone(
+    session: Pick<Session, 'model' | 'systemPrompt' | 'workspace'>,
+    run: Pick<Run, 'model'>,
     signal: AbortSignal,
-  ): Promise<Pick<RunInput, 'provider' | 'system' | 'tools' | 'fit' | 'maxTokens' | 'maxCost'>>
-  /** From now on the session's tools may write. */
-  approvePlan(sessionId: string): void
+  ): Promise<PreparedRun>
   /** Ends background commands and forgets what the tools remembered. */
   forget(sessionId: string): Promise<void>
   close(): Promise<void>

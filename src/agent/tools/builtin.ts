@@ -9,6 +9,7 @@ import { shellTools } from './shell.ts'
 import { type WebFetchOptions, webFetch } from './web-fetch.ts'
 import { writeFile } from './write-file.ts'
 
+/** What this server allows its tools. */
 export interface BuiltinOptions {
   /** Why there is no shell on this server; null when there is one. */
   shellOff: string | null

@@ -8,6 +8,7 @@ export interface Replacement {
 /** How a place was found: as it stands, or with one of the differences that are overlooked. */
 export type MatchKind = 'exact' | 'trailing space' | 'indentation'
 
+/** The places of an old text, all found in the same way. */
 export interface Matches {
   kind: MatchKind
   /** All of them, in order; those of `exact` may overlap. */
@@ -40,6 +41,7 @@ function findExact(text: string, oldText: string, newText: string): Replacement[
 
 interface Line {
   text: string
+  trimmed: string
   start: number
 }
 
@@ -48,7 +50,7 @@ function splitLines(text: string): Line[] {
   return text.split('\n').map((line) => {
     const at = start
     start += line.length + 1
-    return { text: line, start: at }
+    return { text: line, trimmed: line.trim(), start: at }
   })
 }
 
@@ -62,7 +64,10 @@ function findLines(lines: readonly Line[], oldText: string, newText: string, mat
   const newLines = newText.split('\n')
   if (oldLines.every((line) => line.trim() === '')) return []
   const places: Replacement[] = []
+  const first = oldLines[0]?.trim()
   for (let at = 0; at + oldLines.length <= lines.length; at += 1) {
+    // What differs in more than space at its sides never matches; this spares most places the comparison.
+    if (lines[at]?.trimmed !== first) continue
     const window = lines.slice(at, at + oldLines.length)
     const found = match(
       window.map((line) => line.text),

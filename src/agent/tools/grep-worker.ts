@@ -19,11 +19,13 @@ export interface GrepLine {
   hit: boolean
 }
 
+/** A file to search. */
 export interface GrepFile {
   path: string
   bytes: Uint8Array
 }
 
+/** What was found in a file. */
 export interface FileHits {
   path: string
   lines: GrepLine[]

@@ -28,6 +28,17 @@ const ENTITIES: Record<string, string> = {
   laquo: '«',
   raquo: '»',
   times: '×',
+  szlig: 'ß',
+}
+/** `&uuml;` and its like: a letter and what stands over or under it. */
+const MARKS: Record<string, string> = {
+  grave: '\u0300',
+  acute: '\u0301',
+  circ: '\u0302',
+  tilde: '\u0303',
+  uml: '\u0308',
+  ring: '\u030a',
+  cedil: '\u0327',
 }
 
 /**
@@ -122,10 +133,15 @@ function plain(text: string): string {
 
 function decode(text: string): string {
   return text.replace(/&(#\d{1,7}|#x[0-9a-f]{1,6}|[a-z]{2,8});/gi, (whole, name: string) => {
-    if (!name.startsWith('#')) return ENTITIES[name.toLowerCase()] ?? whole
+    if (!name.startsWith('#')) return named(name) ?? whole
     const code = /^#x/i.test(name) ? Number.parseInt(name.slice(2), 16) : Number(name.slice(1))
     return code > 0 && code <= 0x10ffff ? String.fromCodePoint(code) : whole
   })
+}
+
+function named(name: string): string | undefined {
+  const mark = MARKS[name.slice(1)]
+  return mark === undefined ? ENTITIES[name.toLowerCase()] : `${name[0]}${mark}`.normalize('NFC')
 }
 
 function tidy(text: string): string {

@@ -6,6 +6,7 @@ import type { Program, StartProgram } from '../workspace/program.ts'
 import type { McpServerConfig } from './mcp-config.ts'
 import { programTransport } from './mcp-transport.ts'
 
+/** What connections to MCP servers need. */
 export interface McpOptions {
   startProgram: StartProgram
   /** All that a program gets beside what its configuration says. */

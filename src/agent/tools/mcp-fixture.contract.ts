@@ -14,6 +14,7 @@ export interface Seen {
 
 const empty = { type: 'object' as const, properties: {} }
 
+/** A server with tools of every kind. */
 export function fixtureServer(): McpServer {
   const server = new McpServer({ name: 'fixture', version: '1.0.0' })
   const pair = {

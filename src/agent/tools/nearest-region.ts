@@ -3,6 +3,7 @@ import { cutEnd } from './truncate.ts'
 
 const MAX_SHOWN_BYTES = 800
 const MAX_LINES = 20_000
+const MAX_COMPARED = 5_000
 const MAX_WANTED = 60
 
 /** The lines of `text` that look most like `wanted`, with their numbers; null when nothing does. */
@@ -42,7 +43,7 @@ function similarLine(lines: readonly string[], target: string, offset: number): 
   const wanted = pairs(target)
   let best: number | null = null
   let bestScore = 0.4 // below that a likeness is chance
-  lines.forEach((line, index) => {
+  lines.slice(0, MAX_COMPARED).forEach((line, index) => {
     const score = likeness(wanted, pairs(line))
     if (score > bestScore) {
       best = Math.max(0, index - offset)

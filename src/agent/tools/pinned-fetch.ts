@@ -13,6 +13,7 @@ export interface PinnedRequest {
   maxBytes: number
 }
 
+/** What came back; redirects are not followed. */
 export interface PinnedAnswer {
   status: number
   location: string | null
@@ -22,6 +23,7 @@ export interface PinnedAnswer {
   truncated: boolean
 }
 
+/** Asks the address that it is given, and no other. */
 export type PinnedFetch = (request: PinnedRequest) => Promise<PinnedAnswer>
 
 const HEADERS = {

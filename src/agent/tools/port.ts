@@ -16,6 +16,7 @@ export interface Tool {
   run(input: unknown, context: ToolContext): Promise<ToolOutput>
 }
 
+/** What came of a call. */
 export interface ToolOutput {
   success: boolean
   /** For the model. The registry cuts it to its limits and keeps the rest in a file. */

@@ -1,3 +1,4 @@
+import { setMaxListeners } from 'node:events'
 import type { TSchema } from 'typebox'
 import { AppError } from '../../kit/errors.ts'
 import { type Log, silentLog } from '../../kit/log.ts'
@@ -21,6 +22,7 @@ export interface ToolRegistry {
   run(name: string, input: unknown, context: ToolContext): Promise<ToolOutput>
 }
 
+/** What a registry may be given beside its tools. */
 export interface RegistryOptions {
   log?: Log
   now?: () => number
@@ -68,6 +70,8 @@ export function toolRegistry(
   async function settle(tool: Tool, input: unknown, context: ToolContext): Promise<ToolOutput> {
     const { signal } = context
     if (signal.aborted) return refused('Cancelled before it began.')
+    // Many tools may listen to one run's signal; that is no leak.
+    setMaxListeners(0, signal)
     try {
       const checked = readInput(tool, input)
       return await orCancelled(tool.run(checked, context), signal)

@@ -21,6 +21,7 @@ export function decodeText(bytes: Buffer): TextFile | null {
   return { text: bom ? text.slice(1) : text, bom }
 }
 
+/** The bytes of a text, with its byte order mark where it had one. */
 export function encodeText({ text, bom }: TextFile): Buffer {
   return Buffer.from(bom ? BOM + text : text)
 }

@@ -14,6 +14,7 @@ export interface Cut {
   bytes: number
 }
 
+/** What a model is shown of one call's output. */
 export const OUTPUT_LIMITS: Limits = { maxLines: 2_000, maxBytes: 50 * 1024 }
 
 /** Half of the limits from the beginning and half from the end, in whole lines unless one is huge; null when all fits. */

@@ -9,6 +9,7 @@ import { type PinnedAnswer, type PinnedFetch, pinnedFetch } from './pinned-fetch
 import type { Tool, ToolOutput } from './port.ts'
 import { isPublicAddress } from './public-address.ts'
 
+/** How the web is reached. */
 export interface WebFetchOptions {
   /** Without it the tool is off. */
   allowNetwork: boolean

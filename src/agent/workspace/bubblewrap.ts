@@ -1,6 +1,8 @@
-import { spawn } from 'node:child_process'
+import { type StdioOptions, spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { lstat, readlink } from 'node:fs/promises'
+import { lstatSync } from 'node:fs'
+import { lstat, open, readlink } from 'node:fs/promises'
+import { dirname } from 'node:path'
 import { errorText } from '../../kit/errors.ts'
 import { sleep } from '../../kit/retry.ts'
 import { isInside } from './paths.ts'
@@ -8,18 +10,21 @@ import { isInside } from './paths.ts'
 /** What this machine can do to shut programs in. */
 export type Sandbox = WorkingSandbox | { works: false; reason: string }
 
+/** Bubblewrap works, and what it can do. */
 export interface WorkingSandbox {
   works: true
   /** The flags that give a command the folders beside /usr that programs need. */
   system: readonly string[]
   /** Bubblewrap is new enough to bound the size of /tmp and to forbid further sandboxes inside. */
   bounded: boolean
+  /** And to take the workspace as an open folder, on descriptor 4: a path could be swapped for a link in the last moment. */
+  pinned: boolean
 }
 
 /** What a program may see and do. Paths are real ones. */
 export interface Confinement {
   root: string
-  hidden: readonly { path: string; isFolder: boolean }[]
+  hidden: readonly string[]
   allowNetwork: boolean
 }
 
@@ -30,6 +35,9 @@ export const PROGRAM_PATH = '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/
 export function cleanEnvironment(home: string): Record<string, string> {
   return { PATH: PROGRAM_PATH, HOME: home, LANG: 'C.UTF-8', TERM: 'dumb' }
 }
+
+/** Where bubblewrap finds the open workspace. */
+const ROOT_DESCRIPTOR = 4
 
 const PROBE_MS = 10_000
 const TMP_BYTES = 1024 * 1024 * 1024
@@ -58,19 +66,28 @@ const ETC_NETWORK = ['gai.conf', 'host.conf', 'hosts', 'resolv.conf']
 /** Tries once, with the flags that commands get, whether bubblewrap works here. Older ones lack some; those are left out. */
 export async function probeSandbox(program = 'bwrap'): Promise<Sandbox> {
   const system = await systemFolders()
+  const folder = await open('/tmp')
   let reason = ''
-  for (const bounded of [true, false]) {
-    const sandbox = { works: true as const, system, bounded }
-    const args = sandboxArguments(sandbox, { root: '/tmp', hidden: [], allowNetwork: false })
-    const problem = await tryOut(program, [...args, '--', '/bin/sh', '-c', ':'])
-    if (problem === null) return sandbox
-    reason ||= problem
+  try {
+    for (const has of [
+      { bounded: true, pinned: true },
+      { bounded: true, pinned: false },
+      { bounded: false, pinned: false },
+    ]) {
+      const sandbox = { works: true as const, system, ...has }
+      const args = sandboxArguments(sandbox, { root: '/tmp', hidden: [], allowNetwork: false })
+      const problem = await tryOut(program, [...args, '--', '/bin/sh', '-c', ':'], folder.fd)
+      if (problem === null) return sandbox
+      reason = problem
+    }
+  } finally {
+    await folder.close()
   }
   return { works: false, reason }
 }
 
 /** The flags for one command, up to the `--` before it. */
-export function sandboxArguments({ system, bounded }: WorkingSandbox, confinement: Confinement): string[] {
+export function sandboxArguments({ system, bounded, pinned }: WorkingSandbox, confinement: Confinement): string[] {
   const { root, hidden, allowNetwork } = confinement
   const home = homeFor(root)
   const size = bounded ? ['--size', String(TMP_BYTES)] : []
@@ -84,8 +101,8 @@ export function sandboxArguments({ system, bounded }: WorkingSandbox, confinemen
     // Root in the sandbox is the machine's root to /proc/sys, capabilities or not: core_pattern would be a way out.
     ...['--proc', '/proc', '--ro-bind', '/proc/sys', '/proc/sys', '--dev', '/dev'],
     ...[...size, '--tmpfs', '/tmp', ...size, '--tmpfs', home],
-    ...['--bind', root, root],
-    ...hidden.filter(({ path }) => isInside(root, path) || isInside('/usr', path)).flatMap(mask),
+    ...(pinned ? ['--bind-fd', String(ROOT_DESCRIPTOR), root] : ['--bind', root, root]),
+    ...covered(root, hidden),
     ...['--remount-ro', '/', '--chdir', root, '--clearenv'],
     ...Object.entries(cleanEnvironment(home)).flatMap(([name, value]) => ['--setenv', name, value]),
   ]
@@ -96,8 +113,31 @@ function homeFor(root: string): string {
   return isInside(root, '/home/agent') ? '/run/agent' : '/home/agent'
 }
 
-function mask({ path, isFolder }: { path: string; isFolder: boolean }): string[] {
-  return isFolder ? ['--tmpfs', path, '--remount-ro', path] : ['--ro-bind', '/dev/null', path]
+/**
+ * Covers what is hidden. The folders above it are mounted onto themselves: what is a mount cannot be renamed, and a renamed
+ * one would show, under its new name, what is hidden in it.
+ */
+function covered(root: string, hidden: readonly string[]): string[] {
+  const visible = hidden
+    .filter((path) => isInside(root, path) || isInside('/usr', path))
+    .filter((path) => !hidden.some((other) => other !== path && isInside(other, path)))
+    .flatMap((path) => {
+      // What is not there cannot be covered, and need not be.
+      const found = lstatSync(path, { throwIfNoEntry: false })
+      return found === undefined ? [] : [{ path, isFolder: found.isDirectory() }]
+    })
+  const above = new Set(visible.flatMap(({ path }) => (isInside(root, path) ? foldersBetween(root, path) : [])))
+  return [
+    ...[...above].sort().flatMap((path) => ['--bind', path, path]),
+    ...visible.flatMap(({ path, isFolder }) =>
+      isFolder ? ['--tmpfs', path, '--remount-ro', path] : ['--ro-bind', '/dev/null', path],
+    ),
+  ]
+}
+
+function foldersBetween(root: string, path: string): string[] {
+  const parent = dirname(path)
+  return parent === root || !isInside(root, parent) ? [] : [...foldersBetween(root, parent), parent]
 }
 
 /** Usually links into /usr, and folders of their own on older systems. */
@@ -113,10 +153,11 @@ async function systemFolders(): Promise<string[]> {
 }
 
 /** null when it went well. */
-async function tryOut(program: string, args: string[]): Promise<string | null> {
-  const child = spawn(program, args, { env: { PATH: PROGRAM_PATH }, stdio: ['ignore', 'ignore', 'pipe'] })
+async function tryOut(program: string, args: string[], folder: number): Promise<string | null> {
+  const stdio = ['ignore', 'ignore', 'pipe', 'ignore', folder] satisfies StdioOptions
+  const child = spawn(program, args, { env: { PATH: PROGRAM_PATH }, stdio })
   let said = ''
-  child.stderr.on('data', (chunk) => {
+  child.stderr?.on('data', (chunk) => {
     if (said.length < 1_000) said += String(chunk)
   })
   const limit = new AbortController()

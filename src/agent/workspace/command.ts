@@ -1,5 +1,6 @@
-import { type ChildProcess, spawn } from 'node:child_process'
+import { type ChildProcess, type StdioOptions, spawn } from 'node:child_process'
 import { once } from 'node:events'
+import { closeSync } from 'node:fs'
 import { readdir, readFile } from 'node:fs/promises'
 import type { Readable } from 'node:stream'
 import { errorText } from '../../kit/errors.ts'
@@ -11,8 +12,11 @@ export interface Launch {
   args: string[]
   env: Record<string, string>
   cwd: string
-  /** `sandbox`: bubblewrap tells on descriptor 3 which process all others hang on. Otherwise a mark in the environment finds them. */
-  ending: { kind: 'sandbox' } | { kind: 'mark'; mark: string }
+  /**
+   * `sandbox`: bubblewrap tells on descriptor 3 which process all others hang on, and gets the open workspace on 4; it is
+   * closed here. Otherwise a mark in the environment finds them.
+   */
+  ending: { kind: 'sandbox'; root: number } | { kind: 'mark'; mark: string }
 }
 
 /** A command that was started. */
@@ -31,12 +35,7 @@ const SWEEPS = 10
 /** Starts a command; what it prints goes to `onOutput`, a start that fails too. */
 export function startCommand(launch: Launch, onOutput: (chunk: Buffer) => void): RunningCommand {
   const sandboxed = launch.ending.kind === 'sandbox'
-  const child = spawn(launch.file, launch.args, {
-    env: launch.env,
-    cwd: launch.cwd,
-    detached: true, // a group of its own: a Ctrl-C at the server's terminal is for the server alone
-    stdio: ['ignore', 'pipe', 'pipe', sandboxed ? 'pipe' : 'ignore'],
-  })
+  const child = spawnDetached(launch)
   const streams = [child.stdout, child.stderr].filter((stream) => stream !== null)
   for (const stream of streams) stream.on('data', onOutput).on('error', () => {})
   const first = sandboxed ? readFirstProcess(child) : Promise.resolve(null)
@@ -63,6 +62,16 @@ export function startCommand(launch: Launch, onOutput: (chunk: Buffer) => void):
       await Promise.race([ended, givenUp])
       clearTimeout(timer)
     },
+  }
+}
+
+function spawnDetached({ file, args, env, cwd, ending }: Launch): ChildProcess {
+  const more: StdioOptions = ending.kind === 'sandbox' ? ['pipe', ending.root] : []
+  try {
+    // A group of its own: a Ctrl-C at the server's terminal is for the server alone.
+    return spawn(file, args, { env, cwd, detached: true, stdio: ['ignore', 'pipe', 'pipe', ...more] })
+  } finally {
+    if (ending.kind === 'sandbox') closeSync(ending.root)
   }
 }
 

@@ -1,5 +1,5 @@
 import { constants } from 'node:fs'
-import { type FileHandle, lstat, open, readdir, realpath, stat, unlink } from 'node:fs/promises'
+import { type FileHandle, lstat, open, readdir, realpath, unlink } from 'node:fs/promises'
 import { basename, dirname, join } from 'node:path'
 import { AppError } from '../../kit/errors.ts'
 import { type Bounds, fileError, guard, isDirectory, isInside, locate, outside, quote } from './paths.ts'
@@ -25,7 +25,7 @@ export function localFiles(bounds: Bounds): WorkspaceFiles {
 }
 
 /** The real path of something that is there, in the workspace. */
-export async function realInside(bounds: Bounds, path: string): Promise<string> {
+async function realInside(bounds: Bounds, path: string): Promise<string> {
   const real = await realpath(locate(bounds, path))
   guard(bounds, real, path)
   return real
@@ -127,7 +127,7 @@ async function listFolder(bounds: Bounds, path: string): Promise<string[]> {
 
 async function statPath(bounds: Bounds, path: string): ReturnType<WorkspaceFiles['stat']> {
   try {
-    if (locate(bounds, path) === bounds.root) return describe(await stat(bounds.root))
+    if (locate(bounds, path) === bounds.root) return describe(await lstat(bounds.root))
     return await withEntry(bounds, path, async (folder, name) => describe(await lstat(folder.at(name))))
   } catch (error) {
     if (error instanceof Error && 'code' in error && (error.code === 'ENOENT' || error.code === 'ENOTDIR')) return null

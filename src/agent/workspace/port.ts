@@ -30,12 +30,14 @@ export interface WorkspaceFiles {
   walk(path: string, signal: AbortSignal, enter?: (folder: string) => Promise<boolean>): AsyncIterable<WalkedFile>
 }
 
+/** A file that a walk came by. */
 export interface WalkedFile {
   path: string
   bytes: number
   modifiedAt: number
 }
 
+/** Runs programs in the workspace. */
 export interface WorkspaceShell {
   /**
    * Runs a command line with `sh -c` in the root. Resolves when it has exited (not when its children have closed the
@@ -47,6 +49,7 @@ export interface WorkspaceShell {
   start(command: string): BackgroundCommand
 }
 
+/** Bounds of a command. */
 export interface ShellOptions {
   timeoutMs: number
   maxOutputBytes: number
@@ -54,6 +57,7 @@ export interface ShellOptions {
   onOutput?: (text: string) => void
 }
 
+/** How a command ended. */
 export interface ShellResult {
   exitCode: number | null
   /** stdout and stderr as they came. */
@@ -62,6 +66,7 @@ export interface ShellResult {
   timedOut: boolean
 }
 
+/** A command that goes on while others run. */
 export interface BackgroundCommand {
   readonly id: string
   /** What it printed since the last call. */

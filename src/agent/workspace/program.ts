@@ -24,6 +24,7 @@ export interface ProgramLaunch {
   cwd: string | undefined
 }
 
+/** Starts a program; it is told by `ended` when that fails. */
 export type StartProgram = (launch: ProgramLaunch) => Program
 
 const STOP_MS = 1_000

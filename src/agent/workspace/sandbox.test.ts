@@ -1,13 +1,13 @@
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { existsSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, symlinkSync, writeFileSync } from 'node:fs'
 import { createServer } from 'node:net'
 import { join } from 'node:path'
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { soon } from '../../../test/support/soon.ts'
 import { probeSandbox } from './bubblewrap.ts'
 import { processesWith, SECRET, sandbox, temporaryWorkspace, uniqueSeconds } from './temporary.contract.ts'
-import type { ShellPolicy } from './workspace.ts'
+import { openWorkspace, type ShellPolicy } from './workspace.ts'
 
 async function opened(policy: Partial<ShellPolicy> = {}) {
   const at = await temporaryWorkspace(policy)
@@ -56,6 +56,66 @@ describe.runIf(sandbox.works)('from inside the sandbox', () => {
       await run('ls -A .data; cat .data/tokens.txt; echo x > .data/tokens.txt; rm -rf .data; umount .data'),
     ).not.toContain(SECRET)
     expect(readFileSync(join(hidden, 'tokens.txt'), 'utf8')).toBe(SECRET)
+  })
+
+  test('nor what of it is made after the workspace was opened, a single file among it', async () => {
+    const { root } = await opened()
+    const shell = { mode: 'sandbox' as const, allowNetwork: false, sandbox }
+    const hidden = [join(root, 'later'), join(root, 'keys.json')]
+    const workspace = await openWorkspace({ root, hidden, shell })
+    mkdirSync(join(root, 'later'))
+    writeFileSync(join(root, 'later/tokens.txt'), SECRET)
+    writeFileSync(join(root, 'keys.json'), SECRET)
+    const options = { timeoutMs: 15_000, maxOutputBytes: 100_000, signal: new AbortController().signal }
+    const result = await workspace.shell?.run('cat later/* keys.json; mv keys.json other; cat other', options)
+    expect(result?.output).not.toContain(SECRET)
+    expect(await workspace.files.list('.')).toEqual(['.data/'])
+  })
+
+  test('nor can what is hidden be shown by renaming a folder above it', async () => {
+    const { root } = await opened()
+    const deep = join(root, 'state/agent/data')
+    mkdirSync(deep, { recursive: true })
+    writeFileSync(join(deep, 'tokens.txt'), SECRET)
+    const shell = { mode: 'sandbox' as const, allowNetwork: false, sandbox }
+    const workspace = await openWorkspace({ root, hidden: [deep, join(deep, 'more'), join(root, '.data')], shell })
+    const options = { timeoutMs: 15_000, maxOutputBytes: 100_000, signal: new AbortController().signal }
+    for (const folder of ['state', 'state/agent', 'state/agent/data']) {
+      const moved = await workspace.shell?.run(
+        `mv ${folder} moved; ln -s ${folder} way; cat */*/tokens.txt */tokens.txt way/*`,
+        options,
+      )
+      expect(moved?.output).toContain('busy')
+      expect(moved?.output).not.toContain(SECRET)
+    }
+    expect((await workspace.shell?.run('grep -r "the text of" . ; find . -name tokens.txt', options))?.output).toBe('')
+    expect(readFileSync(join(deep, 'tokens.txt'), 'utf8')).toBe(SECRET)
+  })
+
+  test('a workspace that another session swaps for a link is not followed', async () => {
+    const { root, outside } = await opened()
+    mkdirSync(join(root, 'b'))
+    const shell = { mode: 'sandbox' as const, allowNetwork: false, sandbox }
+    const b = await openWorkspace({ root: join(root, 'b'), hidden: [], shell })
+    renameSync(join(root, 'b'), join(root, 'was-b'))
+    symlinkSync(outside, join(root, 'b'))
+    const options = { timeoutMs: 15_000, maxOutputBytes: 100_000, signal: new AbortController().signal }
+    await expect(b.shell?.run('cat secret.txt', options)).rejects.toMatchObject({ code: 'outside_workspace' })
+    expect(() => b.shell?.start('cat secret.txt')).toThrow(expect.objectContaining({ code: 'outside_workspace' }))
+    for (const work of [b.files.list('.'), b.files.read('secret.txt', 100), b.files.write('x', Buffer.from(''))])
+      await expect(work).rejects.toMatchObject({ code: 'outside_workspace' })
+    await expect(openWorkspace({ root: join(root, 'b'), hidden: [], shell })).rejects.toMatchObject({
+      code: 'workspace_outside',
+    })
+    expect(readdirSync(outside)).toEqual(['secret.txt'])
+  })
+
+  test('no open file of the server is left to a command', async () => {
+    const { run } = await opened()
+    const fds = await run('for f in /proc/1/fd/* /proc/self/fd/*; do readlink $f; done')
+    expect(fds.split('\n').filter((line) => !/^(|pipe:.*|socket:.*|\/dev\/null|\/proc\/\d+\/fd)$/.test(line))).toEqual(
+      [],
+    )
   })
 
   test('the settings of the machine cannot be written, though the server may be root', async () => {

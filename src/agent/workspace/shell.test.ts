@@ -33,10 +33,8 @@ test('where commands cannot be shut in there is no shell, and it is said why', a
   expect(off.workspace.shellOff).toContain('switched off')
 })
 
-const KINDS: [string, typeof shells][] = [
-  ...(sandbox.works ? [['in the sandbox', shells] as [string, typeof shells]] : []),
-  ['without one', unsafe],
-]
+const SANDBOXED: [string, typeof shells] = ['in the sandbox', shells]
+const KINDS: [string, typeof shells][] = [...(sandbox.works ? [SANDBOXED] : []), ['without one', unsafe]]
 
 describe.each(KINDS)('a command %s', (_kind, open) => {
   test('gives its outputs in order and its exit code, and works in the root', async () => {
@@ -161,8 +159,8 @@ describe.each(KINDS)('a command %s', (_kind, open) => {
 
   test('that cannot be one is refused', async () => {
     const { shell } = await open()
-    expect(() => shell.run('echo \0', options())).toThrow(expect.objectContaining({ code: 'bad_request' }))
-    expect(() => shell.run('x'.repeat(200_000), options())).toThrow(expect.objectContaining({ code: 'bad_request' }))
+    for (const command of ['echo \0', 'x'.repeat(200_000)])
+      await expect(shell.run(command, options())).rejects.toMatchObject({ code: 'bad_request' })
     expect(await shell.run('no-such-program-here', options())).toMatchObject({ exitCode: 127 })
   })
 })

@@ -1,4 +1,5 @@
 import { randomBytes } from 'node:crypto'
+import { closeSync, constants, openSync, readlinkSync } from 'node:fs'
 import { AppError } from '../../kit/errors.ts'
 import {
   type Confinement,
@@ -19,14 +20,32 @@ const WRAPPER = '/bin/sh -c "$1" 2>&1; exit $?'
 
 /** A shell that sees the workspace and little else. */
 export function sandboxedShell(sandbox: WorkingSandbox, confinement: Confinement): WorkspaceShell {
-  const flags = [...sandboxArguments(sandbox, confinement), '--info-fd', '3', '--']
-  return shellOf((command) => ({
-    file: 'bwrap',
-    args: [...flags, '/bin/sh', '-c', WRAPPER, 'sh', command],
-    env: { PATH: PROGRAM_PATH },
-    cwd: '/',
-    ending: { kind: 'sandbox' },
-  }))
+  return shellOf((command) => {
+    const flags = sandboxArguments(sandbox, confinement)
+    return {
+      file: 'bwrap',
+      args: [...flags, '--info-fd', '3', '--', '/bin/sh', '-c', WRAPPER, 'sh', command],
+      env: { PATH: PROGRAM_PATH },
+      cwd: '/',
+      ending: { kind: 'sandbox', root: openRoot(confinement.root) },
+    }
+  })
+}
+
+/** The open workspace. It must still stand where it was: another session may have put a link in its place. */
+function openRoot(root: string): number {
+  let folder: number | undefined
+  try {
+    folder = openSync(root, constants.O_RDONLY | constants.O_DIRECTORY | constants.O_NOFOLLOW)
+    if (readlinkSync(`/proc/self/fd/${folder}`) === root) return folder
+  } catch {
+    // Gone, or a link: the same to who wants to work there.
+  }
+  if (folder !== undefined) closeSync(folder)
+  throw new AppError(
+    'outside_workspace',
+    'The workspace folder is gone or was replaced by a link; make it a folder again.',
+  )
 }
 
 /** A shell with the server's own rights, and a clean environment. */
@@ -47,7 +66,8 @@ export function unsafeShell(root: string): WorkspaceShell {
 function shellOf(launch: (command: string) => Launch): WorkspaceShell {
   let inBackground = 0
   return {
-    run(command, options) {
+    async run(command, options) {
+      if (options.signal.aborted) return { exitCode: null, output: '', truncated: false, timedOut: false }
       return runCommand(launch(checked(command)), options)
     },
     start(command) {
@@ -68,7 +88,6 @@ function shellOf(launch: (command: string) => Launch): WorkspaceShell {
 
 async function runCommand(launch: Launch, options: ShellOptions): Promise<ShellResult> {
   const { timeoutMs, maxOutputBytes, signal, onOutput } = options
-  if (signal.aborted) return { exitCode: null, output: '', truncated: false, timedOut: false }
   const output = outputBuffer(maxOutputBytes)
   let told = 0
   const running = startCommand(launch, (chunk) => {

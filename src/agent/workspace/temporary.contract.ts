@@ -9,6 +9,7 @@ import { openWorkspace, type ShellPolicy } from './workspace.ts'
 /** Asked once for all tests of a file. */
 export const sandbox = await probeSandbox()
 
+/** What must never be seen from inside. */
 export const SECRET = 'the text of a file outside'
 
 /** A workspace on the disk with a neighbour that must never be reached: `outside/secret.txt`. */
@@ -20,6 +21,7 @@ export interface TemporaryWorkspace {
   hidden: string
 }
 
+/** Opens one for the time of a test. */
 export async function temporaryWorkspace(policy: Partial<ShellPolicy> = {}): Promise<TemporaryWorkspace> {
   const base = realpathSync(temporaryFolder())
   const root = join(base, 'workspace')

@@ -1,4 +1,4 @@
-import { lstat, realpath } from 'node:fs/promises'
+import { realpath } from 'node:fs/promises'
 import { resolve } from 'node:path'
 import { AppError } from '../../kit/errors.ts'
 import type { Sandbox } from './bubblewrap.ts'
@@ -16,8 +16,9 @@ export interface ShellPolicy {
   sandbox: Sandbox
 }
 
+/** What a workspace is opened with. */
 export interface WorkspaceOptions {
-  /** The folder; it must be there. */
+  /** The real path of a folder that is there, as `resolveWorkspace` gives it. */
   root: string
   /** Folders (or files) that are not to be seen: the server's own data. */
   hidden: readonly string[]
@@ -26,11 +27,14 @@ export interface WorkspaceOptions {
 
 /** A folder on this machine to work in. Nothing is held open: it needs no closing. */
 export async function openWorkspace({ root, hidden, shell: policy }: WorkspaceOptions): Promise<Workspace> {
-  const real = await realpath(root)
+  const real = await realpath(root).catch(() => null)
+  // A session may have swapped another's folder for a link since it was resolved.
+  if (real === null || real !== resolve(root))
+    throw new AppError('workspace_outside', 'The workspace folder is gone or is a link now; make it a folder again.')
   const covered = await Promise.all(hidden.map((path) => realpath(path).catch(() => resolve(path))))
   if (covered.some((path) => isInside(path, real)))
     throw new AppError('workspace_outside', "The workspace lies in the server's own data folder; choose another.")
-  const shell = await openShell(real, covered, policy)
+  const shell = openShell(real, covered, policy)
   const off = typeof shell === 'string'
   return {
     root: real,
@@ -41,19 +45,12 @@ export async function openWorkspace({ root, hidden, shell: policy }: WorkspaceOp
 }
 
 /** The shell, or why there is none. */
-async function openShell(root: string, hidden: string[], policy: ShellPolicy): Promise<WorkspaceShell | string> {
+function openShell(root: string, hidden: string[], policy: ShellPolicy): WorkspaceShell | string {
   const { mode, sandbox, allowNetwork } = policy
   if (mode === 'off') return 'The shell is switched off on this server.'
   if (!sandbox.works && mode === 'unsafe') return unsafeShell(root)
   if (!sandbox.works)
     return `The shell is off because commands cannot be shut in here: ${sandbox.reason}. Install bubblewrap, or start the server with --unsafe-shell.`
   if (root === '/') return 'The shell is off because the workspace is the whole file system; choose a folder in it.'
-  const there = await Promise.all(hidden.map(describe))
-  return sandboxedShell(sandbox, { root, hidden: there.filter((one) => one !== null), allowNetwork })
-}
-
-/** What is not there cannot be covered, and need not be. */
-async function describe(path: string): Promise<{ path: string; isFolder: boolean } | null> {
-  const found = await lstat(path).catch(() => null)
-  return found === null ? null : { path, isFolder: found.isDirectory() }
+  return sandboxedShell(sandbox, { root, hidden, allowNetwork })
 }

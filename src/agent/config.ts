@@ -1,0 +1,145 @@
+import { LOG_LEVELS, type LogLevel } from '../kit/log.ts'
+import { readAddress, readChoice, readInteger, readSettings, readSwitch, type Setting } from '../kit/settings.ts'
+
+/** Every setting of the agent server, with its default, once. */
+export const AGENT_SETTINGS = {
+  addr: {
+    flag: '--addr',
+    placeholder: '<host:port>',
+    env: 'AGENT_ADDR',
+    help: 'where the server listens',
+    fallback: { host: '127.0.0.1', port: 3000 },
+    fallbackText: '127.0.0.1:3000',
+    read: readAddress,
+  },
+  workspace: {
+    flag: '--workspace',
+    placeholder: '<folder>',
+    env: 'AGENT_WORKSPACE',
+    help: 'the folder that sessions work in, and cannot leave',
+    fallback: '.',
+    fallbackText: 'the current folder',
+    read: readFolder,
+  },
+  authKeys: {
+    flag: '--auth-keys',
+    placeholder: '<keys>',
+    env: 'AGENT_AUTH_KEYS',
+    help: 'accepted API keys, comma-separated (better in the environment: flags show in process lists)',
+    fallback: null,
+    fallbackText: 'none: open to this machine only',
+    read: readKeys,
+  } satisfies Setting<string[] | null>,
+  model: {
+    flag: '--model',
+    placeholder: '<provider:model>',
+    env: 'AGENT_MODEL',
+    help: 'who answers: openai, anthropic, google, openai-compatible with a model name, scripted with a file, or demo',
+    fallback: null,
+    fallbackText: 'by the key that is set, else demo',
+    read: (text: string) => text,
+  } satisfies Setting<string | null>,
+  mcpConfig: {
+    flag: '--mcp-config',
+    placeholder: '<file>',
+    env: 'AGENT_MCP_CONFIG',
+    help: 'a JSON file with MCP servers whose tools agents get',
+    fallback: null,
+    read: readFolder,
+  } satisfies Setting<string | null>,
+  allowNetwork: {
+    flag: '--allow-network',
+    env: 'AGENT_ALLOW_NETWORK',
+    help: 'let tools reach the network',
+    fallback: false,
+    read: readSwitch,
+  },
+  unsafeShell: {
+    flag: '--unsafe-shell',
+    env: 'AGENT_UNSAFE_SHELL',
+    help: 'run commands without a sandbox where bubblewrap does not work',
+    fallback: false,
+    read: readSwitch,
+  },
+  insecure: {
+    flag: '--insecure',
+    env: 'AGENT_INSECURE',
+    help: 'leave the API open to every caller when no keys are set',
+    fallback: false,
+    read: readSwitch,
+  },
+  allowedHosts: {
+    flag: '--allowed-host',
+    placeholder: '<names>',
+    env: 'AGENT_ALLOWED_HOST',
+    help: 'names (comma-separated) under which the open API may be reached, beside localhost',
+    fallback: [],
+    fallbackText: 'none',
+    read: (text: string) =>
+      text
+        .split(',')
+        .map((name) => name.trim().toLowerCase())
+        .filter((name) => name !== ''),
+  } satisfies Setting<string[]>,
+  maxSessions: {
+    flag: '--max-sessions',
+    placeholder: '<n>',
+    env: 'AGENT_MAX_SESSIONS',
+    help: 'sessions that may exist at once',
+    fallback: 100_000,
+    read: readInteger(1, 10_000_000),
+  },
+  maxRuns: {
+    flag: '--max-runs',
+    placeholder: '<n>',
+    env: 'AGENT_MAX_RUNS',
+    help: 'session runs that may be under way at once',
+    fallback: 1_000,
+    read: readInteger(1, 1_000_000),
+  },
+  wallClockMs: {
+    flag: '--wall-clock-ms',
+    placeholder: '<ms>',
+    env: 'AGENT_WALL_CLOCK_MS',
+    help: 'how long a run may work',
+    fallback: 30 * 60_000,
+    read: readInteger(100, 24 * 60 * 60_000),
+  },
+  logLevel: {
+    flag: '--log-level',
+    placeholder: '<level>',
+    env: 'AGENT_LOG_LEVEL',
+    help: LOG_LEVELS.join(', '),
+    fallback: 'info',
+    read: readChoice(LOG_LEVELS),
+  } satisfies Setting<LogLevel>,
+}
+
+/** The agent server's configuration as it was asked for. */
+export type AgentSettings = ReturnType<typeof readSettings<typeof AGENT_SETTINGS>>['values']
+
+/** The settings, or everything that is wrong with them. */
+export function parseAgentConfig(
+  flags: Readonly<Record<string, string | boolean | undefined>>,
+  env: Readonly<Record<string, string | undefined>>,
+): { settings: AgentSettings; problems: string[] } {
+  const { values, problems } = readSettings(AGENT_SETTINGS, flags, env)
+  return { settings: values, problems }
+}
+
+function readFolder(text: string): string {
+  if (text.trim() === '' || text.includes('\0')) throw new Error('must not be empty')
+  return text
+}
+
+/** An empty list would be an open server by mistake. */
+function readKeys(text: string): string[] {
+  const keys = text
+    .split(',')
+    .map((key) => key.trim())
+    .filter((key) => key !== '')
+  if (keys.length === 0) throw new Error('is set but holds no key; give one, or leave it out')
+  if (keys.some((key) => /[^\x21-\x7e]/.test(key)))
+    throw new Error('must hold keys of printable ASCII, as they travel in a header')
+  return keys
+}

@@ -1,0 +1,216 @@
+import { createHash, randomUUID } from 'node:crypto'
+import { AppError } from '../../kit/errors.ts'
+import type { HttpServer, Request } from '../../kit/http.ts'
+import { checker } from '../../kit/schema.ts'
+import {
+  ConfirmPlanBody,
+  CreateSessionBody,
+  PatchSessionBody,
+  PlanBody,
+  RejectPlanBody,
+  SessionRunBody,
+} from '../../wire/agent.ts'
+import type { AgentServer } from '../agent.ts'
+import { NO_USAGE, type PlanDecision, type Session } from '../model.ts'
+import type { Receipt } from '../store/port.ts'
+import { goalOf, iso, runBody, sessionDetails, sessionSummary } from './bodies.ts'
+import { readEventQuery } from './events.ts'
+
+const checkCreate = checker(CreateSessionBody)
+const checkRun = checker(SessionRunBody)
+const checkPatch = checker(PatchSessionBody)
+const checkPlan = checker(PlanBody)
+const checkConfirm = checker(ConfirmPlanBody)
+const checkReject = checker(RejectPlanBody)
+
+const MAX_KEY = 256
+const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i
+
+/** Routes with a session's id in the path. */
+interface WithId {
+  Params: { id: string }
+}
+
+/** Sessions: made, listed, run, watched, asked, ended. */
+export function sessionRoutes(
+  app: HttpServer,
+  agent: AgentServer,
+  callerOf: (request: { raw: object }) => string,
+): void {
+  const { store, runner, streams, now } = agent
+
+  app.post('/sessions', async (request, reply) => {
+    const body = checkCreate(bodyOf(request))
+    await agent.checkRoom()
+    const workspace = await agent.workspaceFor(body.workspace ?? null)
+    if (body.model !== undefined) agent.checkModel(body.model)
+    const at = now()
+    const session: Session = {
+      id: randomUUID(),
+      createdAt: at,
+      lastActive: at,
+      title: body.title ?? null,
+      systemPrompt: body.system_prompt ?? null,
+      workspace,
+      model: body.model ?? null,
+      maxSteps: body.max_steps ?? null,
+      planMode: body.plan_mode ?? false,
+      turnCount: 0,
+      usage: NO_USAGE,
+      status: 'idle',
+      activeRunId: null,
+      pendingPlan: null,
+      takenSeq: 0,
+    }
+    const created = await store.sessions.create(session, receiptOf(request, '/sessions'))
+    return reply
+      .code(201)
+      .header('location', `/sessions/${created.id}`)
+      .send({
+        session_id: created.id,
+        created_at: iso(created.createdAt),
+        workspace: created.workspace,
+        model: agent.modelOf(created),
+      })
+  })
+
+  app.get<{ Querystring: { limit?: string; cursor?: string } }>('/sessions', async (request, reply) => {
+    const { limit, cursor } = request.query
+    const size = limit === undefined ? null : Number(limit)
+    if (size !== null && !(Number.isInteger(size) && size >= 1 && size <= 1000)) {
+      throw new AppError('bad_request', 'limit must be a whole number from 1 to 1000.', { details: { field: 'limit' } })
+    }
+    const found = await store.sessions.list({ limit: size, cursor: cursor ?? null })
+    const last = found.at(-1)
+    if (size !== null && found.length === size && last)
+      reply.header('link', `</sessions?limit=${size}&cursor=${last.id}>; rel="next"`)
+    return found.map(sessionSummary)
+  })
+
+  app.get<WithId>('/sessions/:id', async (request) => {
+    const session = await sessionOf(request)
+    return sessionDetails(session, await store.log.transcript(session.id), agent.modelOf(session))
+  })
+
+  app.patch<WithId>('/sessions/:id', async (request) => {
+    const { id } = await sessionOf(request)
+    const { title } = checkPatch(bodyOf(request))
+    const updated = title === undefined ? await store.sessions.get(id) : await store.sessions.update(id, { title })
+    if (updated === null) throw unknownSession(id)
+    return sessionSummary(updated)
+  })
+
+  app.delete<WithId>('/sessions/:id', async (request, reply) => {
+    const { id } = await sessionOf(request)
+    await runner.forget(id)
+    if (!(await store.sessions.remove(id))) throw unknownSession(id)
+    agent.ring(id)
+    return reply.code(204).send()
+  })
+
+  app.post<WithId>('/sessions/:id/run', async (request, reply) => {
+    const session = await sessionOf(request)
+    const body = checkRun(bodyOf(request))
+    const goal = goalOf(body)
+    if (body.model !== undefined) agent.checkModel(body.model)
+    const whenBusy = body.on_busy === undefined || body.on_busy === 'reject' ? 'refuse' : body.on_busy
+    const order = {
+      goal,
+      model: body.model ?? null,
+      maxSteps: body.max_steps ?? null,
+      whenBusy,
+      receipt: receiptOf(request, session.id),
+    } as const
+    const run = await runner.submit(session, order)
+    if (wantsStream(request, body.goal === undefined)) {
+      const query = {
+        ...readEventQuery(request.query),
+        until: 'done' as const,
+        runId: run.id,
+        after: run.afterSeq,
+        bare: false,
+      }
+      await streams.stream(session, reply, query)
+      return reply
+    }
+    const url = `/sessions/${session.id}/events?after=${run.afterSeq}`
+    return reply.code(202).send({ run_id: run.id, session_id: session.id, status: run.status, events_url: url })
+  })
+
+  app.get<WithId>('/sessions/:id/events', async (request, reply) => {
+    const session = await sessionOf(request)
+    const query = readEventQuery(request.query)
+    const start = await streams.start(session, request, query)
+    if (query.until === 'done' && !start.bare && (await streams.isOver(session, start.after)))
+      return reply.code(204).send()
+    await streams.stream(session, reply, { ...query, ...start })
+    return reply
+  })
+
+  app.get<WithId>('/sessions/:id/runs', async (request) => {
+    const { id } = await sessionOf(request)
+    return { runs: (await store.runs.list(id)).map(runBody) }
+  })
+
+  for (const path of ['cancel', 'interrupt']) {
+    app.post<WithId>(`/sessions/:id/${path}`, async (request) => {
+      const { id } = await sessionOf(request)
+      return { session_id: id, cancelled: await runner.cancel(id) }
+    })
+  }
+
+  app.post<WithId>('/sessions/:id/plan', async (request) => {
+    const { decision, plan_id: planId, feedback, plan } = checkPlan(bodyOf(request))
+    return decide(request, planId ?? null, { decision, feedback: feedback ?? null, plan: plan ?? null })
+  })
+
+  app.post<WithId>('/sessions/:id/plan/confirm', async (request) => {
+    const { plan_id: planId, edits } = checkConfirm(bodyOf(request))
+    return decide(request, planId ?? null, { decision: 'approve', feedback: null, plan: edits ?? null })
+  })
+
+  app.post<WithId>('/sessions/:id/plan/reject', async (request) => {
+    const { plan_id: planId, reason } = checkReject(bodyOf(request))
+    return decide(request, planId ?? null, { decision: 'reject', feedback: reason ?? null, plan: null })
+  })
+
+  async function decide(request: { params: { id: string } }, planId: string | null, decision: PlanDecision) {
+    const { id } = await sessionOf(request)
+    const plan = await runner.decide(id, planId, decision)
+    return { session_id: id, plan_id: plan.planId, run_id: plan.runId, decision: decision.decision }
+  }
+
+  async function sessionOf({ params: { id } }: { params: { id: string } }): Promise<Session> {
+    const session = UUID.test(id) ? await store.sessions.get(id.toLowerCase()) : null
+    if (session === null) throw unknownSession(id)
+    return session
+  }
+
+  function receiptOf(request: Pick<Request, 'headers' | 'raw' | 'bodyText'>, path: string): Receipt | null {
+    const key = request.headers['idempotency-key']
+    if (typeof key !== 'string' || key === '') return null
+    if (key.length > MAX_KEY)
+      throw new AppError('bad_request', `Idempotency-Key is longer than ${MAX_KEY} characters.`, {
+        details: { field: 'Idempotency-Key' },
+      })
+    const hash = (text: string) => createHash('sha256').update(text).digest('base64url')
+    return { key: hash(`${callerOf(request)}\n${path}\n${key}`), bodyHash: hash(request.bodyText), now: now() }
+  }
+}
+
+/** An empty body is an empty object where every field is optional. */
+export function bodyOf(request: { body: unknown }): unknown {
+  return request.body === undefined ? {} : request.body
+}
+
+/** The start-up form reads the stream from the POST itself; an Accept header that is clear overrides. */
+export function wantsStream(request: { headers: { accept?: string | undefined } }, byDefault: boolean): boolean {
+  const accept = request.headers.accept ?? ''
+  if (accept.includes('text/event-stream')) return true
+  if (accept.includes('application/json') && !accept.includes('*/*')) return false
+  return byDefault
+}
+
+export function unknownSession(id: string): AppError {
+  return new AppError('not_found', `There is no session ${id.slice(0, 64)}; GET /sessions lists them.`)
+}

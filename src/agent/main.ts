@@ -1,0 +1,200 @@
+import { readFile, realpath } from 'node:fs/promises'
+import { memoryDoorbell } from '../kit/doorbell.ts'
+import { AppError } from '../kit/errors.ts'
+import { listen } from '../kit/http.ts'
+import type { Log } from '../kit/log.ts'
+import { createMetrics, type Metrics } from '../kit/metrics.ts'
+import type { AgentServer } from './agent.ts'
+import type { AgentSettings } from './config.ts'
+import { eventStreams } from './http/events.ts'
+import { agentHttp } from './http/server.ts'
+import { todoWrite } from './own-tools.ts'
+import { withClocks } from './provider/clocks.ts'
+import { chooseModel, type Env, modelName, openProvider, parseModel } from './provider/models.ts'
+import type { Provider } from './provider/port.ts'
+import { withRetries } from './provider/retry.ts'
+import { runSetup } from './run-setup.ts'
+import { bell, sessionRunner } from './session-runner.ts'
+import { memoryStore } from './store/memory.ts'
+import { builtinTools } from './tools/builtin.ts'
+import { type Mcp, openMcp } from './tools/mcp.ts'
+import { closeTools, toolRegistry } from './tools/registry.ts'
+import { probeSandbox } from './workspace/bubblewrap.ts'
+import { startProgram } from './workspace/program.ts'
+import { resolveWorkspace } from './workspace/resolve-workspace.ts'
+import { openWorkspace, type ShellPolicy } from './workspace/workspace.ts'
+
+/** An agent server that listens. */
+export interface RunningAgent {
+  host: string
+  port: number
+  url: string
+  /** Who answers. */
+  model: string
+  workspace: string
+  /** Why there is no shell; null when there is one. */
+  shellOff: string | null
+  stop(): Promise<void>
+}
+
+const HEARTBEAT_MS = 15_000
+const PLAN_LIFE_MS = 24 * 60 * 60_000
+const EXPIRE_EVERY_MS = 60_000
+const DEMO_DELTA_MS = 15
+const STOP_WITHIN_MS = 5_000
+
+/** Chooses the adapters, ends what a crash left, then listens. */
+export async function startAgent(
+  settings: AgentSettings,
+  { log, env, version, now = Date.now }: { log: Log; env: Env; version: string; now?: () => number },
+): Promise<RunningAgent> {
+  const model = chooseModel(settings.model, env)
+  const root = await realpath(settings.workspace).catch(() => {
+    throw new AppError(
+      'no_workspace',
+      `The workspace ${settings.workspace} is not there; make it, or name another with --workspace.`,
+    )
+  })
+  const sandbox = await probeSandbox()
+  const policy: ShellPolicy = {
+    mode: settings.unsafeShell ? 'unsafe' : 'sandbox',
+    allowNetwork: settings.allowNetwork,
+    sandbox,
+  }
+  const { shellOff } = await openWorkspace({ root, hidden: [], shell: policy })
+  const mcp = await openMcpFile(settings.mcpConfig, env, log)
+  const registry = toolRegistry(
+    [...builtinTools({ shellOff, web: { allowNetwork: settings.allowNetwork } }), todoWrite, ...(mcp?.tools ?? [])],
+    { log, now },
+  )
+
+  const store = memoryStore()
+  const doorbell = memoryDoorbell()
+  const metrics = createMetrics('switchboard_agent_')
+  const runsEnded = metrics.counter('runs_total', 'Session runs that ended, by why.', ['finish_reason'])
+  const openModel = modelOpener(modelName(model), env)
+  await openModel(null)
+  const setup = runSetup({
+    registry,
+    openModel,
+    openWorkspace: (folder) => openWorkspace({ root: folder, hidden: [], shell: policy }),
+    closeTools: closeTools,
+    maxTokens: null,
+    maxCost: null,
+    now,
+  })
+  const runner = sessionRunner({
+    store,
+    doorbell,
+    setup,
+    log,
+    now,
+    maxConcurrentRuns: settings.maxRuns,
+    planLifeMs: PLAN_LIFE_MS,
+    wallClockMs: settings.wallClockMs,
+    onFinished: (_run, reason) => runsEnded.inc({ finish_reason: reason }),
+  })
+  const streams = eventStreams({ store, doorbell, now, heartbeatMs: HEARTBEAT_MS })
+  const agent: AgentServer = {
+    store,
+    runner,
+    streams,
+    setup,
+    registry,
+    root,
+    now,
+    workspaceFor: (asked) => resolveWorkspace(root, asked),
+    checkModel,
+    modelOf: (session) => session.model ?? modelName(model),
+    async checkRoom() {
+      if ((await store.sessions.count()) < settings.maxSessions) return
+      throw new AppError('too_many_sessions', `There are ${settings.maxSessions} sessions already; delete some.`)
+    },
+    ring: (sessionId) => doorbell.ring(bell(sessionId)),
+  }
+  observe(metrics, agent)
+  await runner.recover()
+
+  let draining = false
+  const { authKeys, insecure, allowedHosts } = settings
+  const app = agentHttp(agent, {
+    log,
+    metrics,
+    version,
+    keys: authKeys,
+    insecure,
+    allowedHosts,
+    isDraining: () => draining,
+  })
+  const expiring = setInterval(() => void runner.expirePlans(), EXPIRE_EVERY_MS).unref()
+  const stop = async () => {
+    draining = true
+    clearInterval(expiring)
+    const force = setTimeout(() => app.server.closeAllConnections(), STOP_WITHIN_MS)
+    await runner.stop()
+    streams.close()
+    await app.close()
+    clearTimeout(force)
+    await mcp?.close()
+    await store.close()
+    metrics.stop()
+  }
+  try {
+    const { host, port } = await listen(app, settings.addr)
+    const url = `http://${host.includes(':') ? `[${host}]` : host}:${port}`
+    return { host, port, url, model: modelName(model), workspace: root, shellOff, stop }
+  } catch (error) {
+    await stop()
+    throw error
+  }
+}
+
+/** Each model is opened once, with its clocks and retries around it. */
+function modelOpener(fallback: string, env: Env): (name: string | null) => Promise<Provider> {
+  const opened = new Map<string, Promise<Provider>>()
+  return (name) => {
+    const wanted = name ?? fallback
+    const known = opened.get(wanted)
+    if (known) return known
+    const fresh = openProvider(parseModel(wanted), env, { demoDeltaMs: DEMO_DELTA_MS }).then((provider) =>
+      withRetries(withClocks(provider)),
+    )
+    opened.set(wanted, fresh)
+    fresh.catch(() => opened.delete(wanted))
+    return fresh
+  }
+}
+
+/** A caller may choose a model, not a file of the server. */
+function checkModel(name: string): void {
+  if (parseModel(name).provider !== 'scripted') return
+  throw new AppError('unknown_model', 'scripted can be chosen only when the server is started.', {
+    details: { field: 'model' },
+  })
+}
+
+async function openMcpFile(path: string | null, env: Env, log: Log): Promise<Mcp | null> {
+  if (path === null) return null
+  let config: unknown
+  try {
+    config = JSON.parse(await readFile(path, 'utf8'))
+  } catch (cause) {
+    throw new AppError('bad_mcp_config', `The file ${path} of --mcp-config cannot be read as JSON.`, { cause })
+  }
+  const mcp = await openMcp(config, {
+    log,
+    startProgram,
+    environment: { PATH: env.PATH ?? '/usr/bin:/bin', HOME: env.HOME ?? '/' },
+  })
+  for (const { name, tools, problem } of mcp.servers) {
+    if (problem === null) log.info('MCP server is connected', { name, tools })
+    else log.warn('MCP server did not start', { name, problem })
+  }
+  return mcp
+}
+
+function observe(metrics: Metrics, { store, runner, streams }: AgentServer): void {
+  metrics.gauge('sessions', 'Sessions there are.', async (gauge) => gauge.set(await store.sessions.count()))
+  metrics.gauge('active_runs', 'Session runs under way.', (gauge) => gauge.set(runner.active))
+  metrics.gauge('event_streams', 'Readers of event streams.', (gauge) => gauge.set(streams.count))
+}

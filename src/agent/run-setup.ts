@@ -1,0 +1,174 @@
+import { compaction } from './compaction.ts'
+import { type LoopTools, runAgent, type ToolAnswer, type ToolCall } from './loop.ts'
+import { addUsage, type Message, NO_USAGE, type Run, type Session } from './model.ts'
+import { PLAN_TOOL, TASK_TOOL } from './own-tools.ts'
+import type { Provider } from './provider/port.ts'
+import type { PreparedRun, RunSetup } from './setup.ts'
+import type { ToolState } from './tools/port.ts'
+import type { ToolRegistry } from './tools/registry.ts'
+import type { Workspace } from './workspace/port.ts'
+
+export interface RunSetupOptions {
+  registry: ToolRegistry
+  /** By name; null is the server's own choice. */
+  openModel: (name: string | null) => Promise<Provider>
+  openWorkspace: (root: string) => Promise<Workspace>
+  /** Ends what a session's tools have running. */
+  closeTools: (state: ToolState) => Promise<void>
+  maxTokens: number | null
+  maxCost: number | null
+  now: () => number
+}
+
+const TASK_STEPS = 25
+const BASE_PROMPT = [
+  'You are an agent that works in a folder of files with the tools you are given.',
+  'Do what the person asks, with as few steps as it takes. Look before you change something, and check what you did.',
+  'Answer in plain words: what you found or did, and what is left. Say so when something did not work.',
+].join(' ')
+
+/** What sessions and stateless runs are set up with. */
+export function runSetup(options: RunSetupOptions): RunSetup {
+  const { registry, openModel, openWorkspace, now } = options
+  const states = new Map<string, ToolState>()
+
+  return {
+    async prepare(session, run, transcript, signal) {
+      const state = states.get(session.id) ?? new Map()
+      states.set(session.id, state)
+      const kind = session.planMode ? (isApproved(transcript, run) ? 'approved' : 'planning') : 'free'
+      return assemble({ session, run, state, kind, signal, asks: true })
+    },
+    prepareAlone: (session, run, signal) =>
+      assemble({ session, run, state: new Map(), kind: 'free', signal, asks: false }),
+    async forget(sessionId) {
+      const state = states.get(sessionId)
+      states.delete(sessionId)
+      if (state) await options.closeTools(state)
+    },
+    async close() {
+      await Promise.all([...states.values()].map(options.closeTools))
+      states.clear()
+    },
+  }
+
+  async function assemble({ session, run, state, kind, signal, asks }: Assembly): Promise<PreparedRun> {
+    const provider = await openModel(run.model ?? session.model)
+    const workspace = await openWorkspace(session.workspace)
+    const system = [BASE_PROMPT, session.systemPrompt, kind === 'planning' ? PLANNING : null]
+      .filter((part) => part)
+      .join('\n\n')
+    const own = asks ? [PLAN_TOOL, TASK_TOOL] : [TASK_TOOL]
+    const readOnly = new Set(
+      registry
+        .describe()
+        .filter((tool) => tool.readOnly)
+        .map(({ name }) => name),
+    )
+
+    const tools: LoopTools = {
+      describe: () =>
+        [...registry.describe(), ...own].map(({ name, description, parameters, readOnly }) => ({
+          name,
+          description,
+          parameters: { ...parameters },
+          readOnly,
+        })),
+      async run(call, stop, onProgress) {
+        if (call.invalid !== undefined)
+          return refused('The arguments of this call were not valid JSON. Call it again with valid ones.')
+        if (call.name === PLAN_TOOL.name) return refused('A plan needs a text; give it in `plan`.')
+        if (kind === 'planning' && !readOnly.has(call.name))
+          return refused('Nothing may be changed before a plan is approved: use propose_plan first.')
+        if (call.name === TASK_TOOL.name) return subTask(call, provider, workspace, state, stop)
+        return registry.run(call.name, call.input, { workspace, signal: stop, state, onProgress })
+      },
+    }
+    const described = tools.describe()
+    const { maxTokens, maxCost } = options
+    return {
+      provider,
+      system,
+      tools,
+      fit: compaction({ provider, system, tools: described, signal }),
+      maxTokens,
+      maxCost,
+    }
+  }
+
+  /** A loop of its own, with everything but plans and further sub-tasks; its tokens count for the run. */
+  async function subTask(
+    call: ToolCall,
+    provider: Provider,
+    workspace: Workspace,
+    state: ToolState,
+    signal: AbortSignal,
+  ): Promise<ToolAnswer> {
+    const goal =
+      typeof call.input === 'object' && call.input !== null && 'goal' in call.input ? String(call.input.goal) : ''
+    if (goal.trim() === '') return refused('goal is missing; say what the helper is to do.')
+    const tools: LoopTools = {
+      describe: () =>
+        registry
+          .describe()
+          .map(({ name, description, parameters, readOnly }) => ({ name, description, parameters, readOnly })),
+      run: (inner, stop) => registry.run(inner.name, inner.input, { workspace, signal: stop, state }),
+    }
+    const transcript: Message[] = [
+      { role: 'user', content: [{ type: 'text', text: goal }], runId: call.id, step: 0, createdAt: now() },
+    ]
+    const fit = compaction({ provider, system: BASE_PROMPT, tools: tools.describe(), signal })
+    const loop = runAgent({
+      runId: call.id,
+      provider,
+      system: BASE_PROMPT,
+      transcript,
+      tools,
+      stepsBefore: 0,
+      maxSteps: TASK_STEPS,
+      maxTokens: null,
+      maxCost: null,
+      fit,
+      signal,
+      now,
+    })
+    let usage = NO_USAGE
+    let answer = ''
+    for (;;) {
+      const { done, value } = await loop.next()
+      if (done) return { success: answer !== '', text: answer || 'The helper gave no answer.', usage }
+      usage = addUsage(usage, value.usage)
+      for (const event of value.events) if (event.type === 'message') answer = textOf(event.content)
+    }
+  }
+}
+
+interface Assembly {
+  session: Pick<Session, 'model' | 'systemPrompt' | 'workspace'>
+  run: Pick<Run, 'model'>
+  state: ToolState
+  kind: 'free' | 'planning' | 'approved'
+  signal: AbortSignal
+  /** Whether a person can be asked. */
+  asks: boolean
+}
+
+const PLANNING =
+  'Look around as much as you need, then propose a plan with propose_plan. Nothing can be changed before it is approved.'
+
+/** A person approved a plan in this run. */
+function isApproved(transcript: Message[], run: Pick<Run, 'id'>): boolean {
+  const mine = transcript.filter(({ runId }) => runId === run.id).flatMap(({ content }) => content)
+  const proposals = new Set(
+    mine.flatMap((block) => (block.type === 'tool_use' && block.name === PLAN_TOOL.name ? [block.id] : [])),
+  )
+  return mine.some((block) => block.type === 'tool_result' && proposals.has(block.toolUseId) && !block.isError)
+}
+
+function textOf(content: Message['content']): string {
+  return content.flatMap((block) => (block.type === 'text' ? [block.text] : [])).join('\n')
+}
+
+function refused(text: string): ToolAnswer {
+  return { success: false, text }
+}
