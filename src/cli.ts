@@ -145,6 +145,9 @@ command('clients', 'list the registered clients', pick('hub', 'json', 'adminToke
   console.log(pc.dim(`${list.online} of ${list.total} online`))
 })
 
+// Whoever reads the banner may stop reading; the hub goes on.
+process.stdout.on('error', () => {})
+
 await program.parseAsync(process.argv).catch(fail)
 
 async function runHub(settings: HubSettings): Promise<void> {

@@ -46,6 +46,15 @@ export const HUB_SETTINGS = {
     fallback: null,
     read: readSecret,
   } satisfies Setting<string | null>,
+  cdnUrl: {
+    flag: '--cdn-url',
+    placeholder: '<url>',
+    env: 'RELAY_CDN_URL',
+    help: 'where media is uploaded, for services whose answers do not say it',
+    fallback: null,
+    fallbackText: "the service's own",
+    read: readHttpUrl,
+  } satisfies Setting<string | null>,
   simAddr: {
     flag: '--sim-addr',
     placeholder: '<host:port>',

@@ -66,6 +66,8 @@ type BuriedSends = Awaited<ReturnType<DeliveryStore['bury']>>['sends']
 
 const MAX_BATCH = 100
 const MAX_BATCH_BYTES = 1024 * 1024
+/** The tokens and ids around a message in an answer. */
+const ENVELOPE_BYTES = 150
 const KEEP_MS = 24 * 60 * 60_000
 const ALONE_AFTER_FAILURES = 4
 const DEAD_AFTER_FAILURES = 7
@@ -269,7 +271,7 @@ function fitAnswer(rows: Delivery[], settledSeq: number): Delivery[] {
   const suspect = ({ seq, failures }: Delivery) => seq > settledSeq && failures >= ALONE_AFTER_FAILURES
   let bytes = 0
   for (const [index, row] of rows.entries()) {
-    bytes += row.bytes
+    bytes += Buffer.byteLength(row.spec) + Buffer.byteLength(row.raw) + ENVELOPE_BYTES
     if (index > 0 && (bytes > MAX_BATCH_BYTES || suspect(row))) return rows.slice(0, index)
     if (suspect(row)) return rows.slice(0, 1)
   }

@@ -8,7 +8,7 @@ import { createFigures, type Figures, observe } from './figures.ts'
 import { createIntake, type Intake } from './intake.ts'
 import { openLane } from './lane.ts'
 import { type Link, linkText, openLink } from './link.ts'
-import type { Client, DeathReason, IngestBatch, IngestResult } from './model.ts'
+import { type Client, type DeathReason, type IngestBatch, type IngestResult, MAX_QUEUE_MESSAGES } from './model.ts'
 import { type Outbound, openOutbound } from './outbound.ts'
 import { pollUpstream } from './poller.ts'
 import { type RateLimit, rateLimit } from './rate.ts'
@@ -33,6 +33,8 @@ export interface HubOptions {
   maxParked: number
   requestsPerSecond: number
   upstreamHoldMs: number
+  /** Where media is uploaded, for answers that do not say it. */
+  cdnUrl: string
   retry?: { firstRetryMs: number; mostRetryMs: number }
 }
 
@@ -61,12 +63,15 @@ export interface Hub {
   readonly figures: Figures
   readonly rate: RateLimit
   readonly now: () => number
+  readonly cdnUrl: string
   /** The user a context token (or, failing that, a user id this client has seen) speaks of; never a guess. */
   recipient(client: Client, named: NamedRecipient): Promise<Recipient>
   showTyping(client: Client, recipient: Recipient, on: boolean): Promise<void>
   stopTyping(client: Client): void
   uploadUrl(body: string): Promise<string>
   removeClient(client: Client): Promise<number>
+  /** False while what comes from the service cannot be stored. */
+  readonly isStoring: boolean
   /** Stops polling upstream, answers every parked poll, and lets what is under way end. */
   drain(): Promise<void>
 }
@@ -79,7 +84,7 @@ const GOODBYE_MS = 1_500
 const LAST_CALLS_MS = 5_000
 const MAX_SENDS_IN_FLIGHT = 32
 const BOUNDS = {
-  maxMessages: 10_000,
+  maxMessages: MAX_QUEUE_MESSAGES,
   maxBytes: 64 * 1024 * 1024,
   overflowNotice: {
     kind: 'overflow',
@@ -111,7 +116,14 @@ export async function openHub(options: HubOptions): Promise<Hub> {
     },
     onFailed: (kind) => figures.sends.inc({ outcome: kind }),
   })
-  const countDied = (reason: DeathReason, count: number) => figures.died.inc({ reason }, count)
+  let isStoring = true
+  const onStoring = (works: boolean) => {
+    isStoring = works
+  }
+  const noteDead = (clientId: number, reason: DeathReason, count: number) => {
+    log.warn('messages became dead letters', { clientId, count, reason })
+    figures.died.inc({ reason }, count)
+  }
   const delivery = await openDelivery({
     store: store.deliveries,
     doorbell,
@@ -120,8 +132,7 @@ export async function openHub(options: HubOptions): Promise<Hub> {
     maxParked: options.maxParked,
     now,
     onBuried(clientId, count, reason, sends) {
-      log.warn('messages became dead letters', { clientId, count, reason })
-      countDied(reason, count)
+      noteDead(clientId, reason, count)
       outbound.resume(sends)
     },
   })
@@ -142,7 +153,7 @@ export async function openHub(options: HubOptions): Promise<Hub> {
   outbound.resume(await store.sends.recover(now()))
   const cursor = await store.messages.cursor(account, options.cursorSource)
   const polling = pollUpstream(
-    { upstream, link, keep: intake.take, cursor, now, log, ...options.retry },
+    { upstream, link, keep: intake.take, cursor, now, log, onStoring, ...options.retry },
     stopping.signal,
   )
   const timers = [
@@ -160,6 +171,10 @@ export async function openHub(options: HubOptions): Promise<Hub> {
     figures,
     rate: rateLimit(options.requestsPerSecond, now),
     now,
+    cdnUrl: options.cdnUrl,
+    get isStoring() {
+      return isStoring
+    },
     recipient,
     async showTyping({ id }, { account, userId }, on) {
       if (!on) return typing.stop({ account, userId })
@@ -173,7 +188,7 @@ export async function openHub(options: HubOptions): Promise<Hub> {
       const died = await registry.remove(id)
       delivery.forget(id)
       typing.stopClient(id)
-      if (died > 0) countDied('client_removed', died)
+      if (died > 0) noteDead(id, 'client_removed', died)
       return died
     },
     async drain() {
@@ -197,7 +212,7 @@ export async function openHub(options: HubOptions): Promise<Hub> {
   /** After the commit: counts, wakes the polls, sends the notices. */
   function tell(result: IngestResult, batch: IngestBatch): void {
     for (const { state } of result.entries) figures.messages.inc({ state })
-    for (const { reason, count } of result.died) countDied(reason, count)
+    for (const { clientId, reason, count } of result.died) noteDead(clientId, reason, count)
     const quarantined = result.entries.filter(({ state }) => state === 'quarantined')
     if (quarantined.length > 0)
       log.warn('messages could not be read and were set aside', { count: quarantined.length, account: batch.account })

@@ -82,7 +82,7 @@ export function replaceText(raw: string, text: string): string {
 
 function contentOf(items: Fields[]): { content: string; msgType: MsgType } {
   const text = firstText(items)
-  if (text !== null) return { content: text, msgType: 'text' }
+  if (text !== null && text !== '') return { content: text, msgType: 'text' }
   for (const item of items) {
     const transcript = asFields(item.voice_item)?.text
     if (typeof transcript === 'string' && transcript !== '') return { content: transcript, msgType: 'text' }

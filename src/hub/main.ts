@@ -20,6 +20,7 @@ export interface RunningHub {
 
 const ACCOUNT = 'main'
 const UPSTREAM_HOLD_MS = 35_000
+const CDN_URL = 'https://novac2c.cdn.weixin.qq.com/c2c'
 const PACING_MS = 1_500
 const STOP_WITHIN_MS = 8_000
 
@@ -43,6 +44,7 @@ export async function startHub(config: HubConfig, log: Log, now: () => number = 
     maxParked: config.maxPolls,
     requestsPerSecond: config.requestsPerSecond,
     upstreamHoldMs: UPSTREAM_HOLD_MS,
+    cdnUrl: config.cdnUrl ?? (isLoopback(config.upstream.url) ? `${config.upstream.url}/c2c` : CDN_URL),
   })
   let draining = false
   const { adminToken, metricsToken, insecure, allowedHosts } = config

@@ -107,6 +107,9 @@ export interface IngestBatch {
   bounds: QueueBounds
 }
 
+/** A queue holds this many messages; what passes it pushes out the oldest. */
+export const MAX_QUEUE_MESSAGES = 10_000
+
 export interface QueueBounds {
   maxMessages: number
   maxBytes: number

@@ -315,3 +315,59 @@ test('an abort ends it wherever it is: in a poll, in a pause, in a commit that f
     expect([done.length, link.view().state]).toEqual([calls, state])
   }
 })
+
+/** A poll that fails after a while. */
+const failsAfter =
+  (ms: number, error: UpstreamError): Poll =>
+  () =>
+    new Promise((_resolve, reject) => setTimeout(() => reject(error), ms))
+
+const silent = new UpstreamError('unreachable', 'getupdates was not answered in time', {
+  ambiguous: true,
+  timedOut: true,
+})
+
+/** Which of the states it was in, second by second. */
+async function watch(link: { isUp(): boolean }, seconds: number): Promise<number> {
+  let up = 0
+  for (let second = 0; second < seconds; second++) {
+    await vi.advanceTimersByTimeAsync(1_000)
+    if (link.isUp()) up += 1
+  }
+  return up
+}
+
+test('a service that takes every call and answers none is not connected, however long it is polled', async () => {
+  const hang = () => new Promise<void>((_resolve, reject) => setTimeout(() => reject(silent), 10_000))
+  const { link } = startPoller({ notify: hang, later: failsAfter(45_000, silent) })
+  expect(await watch(link, 300)).toBe(0)
+})
+
+test('a service that only answers hello is not connected once a poll was never answered', async () => {
+  const { link } = startPoller({ later: failsAfter(45_000, silent) })
+  await watch(link, 46)
+  expect(await watch(link, 300)).toBe(0)
+})
+
+test('refusals that come late do not make the link swing', async () => {
+  const late = [
+    new UpstreamError('expired', 'the service answered -14', { upstreamCode: -14 }),
+    new UpstreamError('unreachable', 'getupdates was answered with HTTP 502', { upstreamCode: 502, ambiguous: true }),
+  ]
+  for (const error of late) {
+    const { link } = startPoller({ later: failsAfter(6_000, error) })
+    await watch(link, 20)
+    expect(await watch(link, 200)).toBe(0)
+  }
+})
+
+verifies('upstream:link:recovers', 'after a silence the next answered poll is enough', async () => {
+  const { link } = startPoller({
+    polls: [failsAfter(45_000, silent)],
+    later: () => new Promise((resolve) => setTimeout(resolve, 30_000, EMPTY)),
+  })
+  await watch(link, 46)
+  expect(link.isUp()).toBe(false)
+  await watch(link, 35)
+  expect(link.isUp()).toBe(true)
+})

@@ -11,6 +11,8 @@ export interface PollerOptions {
   cursor: string
   now: () => number
   log: Log
+  /** Told when batches cannot be stored, and when they can again. */
+  onStoring?: (works: boolean) => void
   firstRetryMs?: number
   mostRetryMs?: number
 }
@@ -35,21 +37,29 @@ export async function pollUpstream(
   let loginRetried = false
   let quickAnswers = 0
   let announce = true
-  let pollRefused = false
+  /** Only a poll that is answered shows that all is well again. */
+  let mustAnswer = false
+  /** After a failure an open poll counts once it has outlived the one that failed. */
+  let openMeansUpMs = IN_FLIGHT_MEANS_UP_MS
+  let pollStartedAt = now()
+  /** The last call was never answered: that the next one is open shows nothing. */
+  let timedOut = false
 
   while (!signal.aborted) {
     try {
       if (announce) await greet()
       announce = false
-      const startedAt = now()
+      pollStartedAt = now()
       const batch = await pollOnce()
       link.pollCompleted()
-      pollRefused = false
+      mustAnswer = false
+      timedOut = false
+      openMeansUpMs = IN_FLIGHT_MEANS_UP_MS
       pause.reset()
       loginRetried = false
       if (batch.messages.length > 0 || (batch.cursor !== null && batch.cursor !== cursor)) await keepForSure(batch)
       const isNews = batch.messages.length > 0 && batch.cursor !== null && batch.cursor !== cursor
-      quickAnswers = !isNews && now() - startedAt < QUICK_ANSWER_MS ? quickAnswers + 1 : 0
+      quickAnswers = !isNews && now() - pollStartedAt < QUICK_ANSWER_MS ? quickAnswers + 1 : 0
       if (quickAnswers > 1) await sleep(Math.min(MOST_QUICK_PAUSE_MS, 25 * 2 ** Math.min(quickAnswers, 10)), signal)
       cursor = batch.cursor ?? cursor
     } catch (error) {
@@ -66,16 +76,17 @@ export async function pollUpstream(
       if (signal.aborted) throw error
       // With nobody there a poll is of no use. All else the poll decides: some services have no such call.
       if (error instanceof UpstreamError && error.kind === 'unreachable' && !error.ambiguous) throw error
+      if (error instanceof UpstreamError && error.timedOut) timedOut = true
       if (!saidNo(error)) return
     }
     // After a poll that the service answered with an error, or an expired login, only a poll shows that all is well.
-    if (!pollRefused) link.connected('the service answered')
+    if (!mustAnswer) link.connected('the service answered')
   }
 
   async function pollOnce(): Promise<UpstreamBatch> {
     const settled = new AbortController()
-    void sleep(IN_FLIGHT_MEANS_UP_MS, settled.signal).then(() => {
-      if (!settled.signal.aborted && !signal.aborted && !link.isUp()) link.connected('a poll is open')
+    void sleep(openMeansUpMs, settled.signal).then(() => {
+      if (!settled.signal.aborted && !signal.aborted && !timedOut && !link.isUp()) link.connected('a poll is open')
     })
     try {
       return await upstream.poll(cursor, signal)
@@ -87,12 +98,20 @@ export async function pollUpstream(
   /** The service does not repeat a batch: keep trying to store it, and do not poll meanwhile. */
   async function keepForSure(batch: UpstreamBatch): Promise<void> {
     const commitPause = backoff({ firstMs: 50, mostMs: MOST_COMMIT_RETRY_MS })
-    for (;;) {
+    for (let tries = 0; ; tries += 1) {
       try {
-        return await keep(batch)
+        await keep(batch)
+        if (tries > 0) {
+          link.pollCompleted()
+          retry.onStoring?.(true)
+        }
+        return
       } catch (error) {
+        const delayMs = commitPause.next()
         log.error('batch could not be stored; trying again', { messages: batch.messages.length, error })
-        await sleep(commitPause.next(), signal)
+        link.failed('reconnecting', 'messages cannot be stored; check the disk of the data directory', now() + delayMs)
+        retry.onStoring?.(false)
+        await sleep(delayMs, signal)
         if (signal.aborted) throw error
       }
     }
@@ -107,7 +126,11 @@ export async function pollUpstream(
     }
     const delayMs = pause.next()
     const state = stateAfter(error)
-    pollRefused = error instanceof UpstreamError && (error.kind !== 'unreachable' || error.upstreamCode !== null)
+    const failure = error instanceof UpstreamError ? error : null
+    timedOut = failure?.timedOut === true
+    mustAnswer =
+      failure !== null && (failure.timedOut || failure.kind !== 'unreachable' || failure.upstreamCode !== null)
+    openMeansUpMs = Math.max(IN_FLIGHT_MEANS_UP_MS, 2 * (now() - pollStartedAt))
     link.failed(state, reasonOf(error), now() + delayMs)
     if (state === 'reconnecting') log.warn('upstream poll failed', { reason: reasonOf(error), retryInMs: delayMs })
     if (!(error instanceof UpstreamError)) log.error('upstream poll failed unexpectedly', { error })

@@ -283,3 +283,24 @@ describe('listen', () => {
     await second.close()
   })
 })
+
+test('a client that writes all of its body first still reads that it was too large', async () => {
+  const { request } = await import('node:http')
+  const app = httpServer({ errorAnswer: () => ({ status: 413, body: { too: 'large' } }), bodyLimitBytes: 1_000 })
+  app.post('/', async () => 'ok')
+  const { host, port } = await listen(app, { host: '127.0.0.1', port: 0 })
+  for (let round = 0; round < 5; round++) {
+    const status = await new Promise((resolve, reject) => {
+      const body = Buffer.alloc(4 * 1024 * 1024, 'x')
+      const call = request({ host, port, method: 'POST', headers: { 'content-length': body.length } }, (answer) => {
+        answer.resume()
+        resolve(answer.statusCode)
+      })
+      call.on('error', reject)
+      call.end(body)
+    })
+    expect(status).toBe(413)
+  }
+  app.server.closeAllConnections()
+  await app.close()
+})

@@ -34,6 +34,7 @@ export interface HttpOptions {
 
 const KEEP_ALIVE_MS = 75_000 // above nginx's 60 s, and long enough to see whether an answer was received
 const MAX_PATH_PART = 1_000
+const MAX_IGNORED_BYTES = 16 * 1024 * 1024
 const FORWARDING_HEADER = /^(x-forwarded(-.*)?|forwarded|via|x-real-ip|x-client-ip|true-client-ip|cf-connecting-ip)$/
 const LINGER_MS = 1_000
 
@@ -69,6 +70,9 @@ export function httpServer({ errorAnswer, bodyLimitBytes, parseJson = parseLossl
 
   function sendError(error: unknown, request: FastifyRequest, reply: FastifyReply) {
     const { status, body, headers } = errorAnswer(asAppError(error, request), request)
+    // A client that writes all of its body before it reads would only see a broken pipe: what is not too much is taken in.
+    if (status === 413 && Number(request.headers['content-length']) <= MAX_IGNORED_BYTES)
+      reply.removeHeader('connection')
     return reply
       .code(status)
       .headers(headers ?? {})

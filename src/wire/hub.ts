@@ -52,6 +52,6 @@ export const ListQuery = Type.Object({
   user: Type.Optional(Type.String()),
   state: Type.Optional(Type.Enum(['routed', 'command', 'unrouted', 'suppressed', 'quarantined'])),
   reason: Type.Optional(Type.Enum(['overflow', 'expired', 'undeliverable', 'client_removed', 'no_client'])),
-  before: Type.Optional(Type.String({ pattern: '^[1-9][0-9]{0,14}$' })),
+  before: Type.Optional(Type.String({ description: 'The id of a message or letter.' })),
   limit: Type.Optional(Type.String({ description: 'A whole number from 1 to 1000.' })),
 })

@@ -39,7 +39,7 @@ verifies(
     const hub = await startTestHub()
     await hub.register('bot')
     // 100 messages of 700 kB are 70 MB, six too many.
-    const text = 'x'.repeat(345_000)
+    const text = 'x'.repeat(700_000)
     for (let number = 0; number < 100; number++) hub.sim.control.say({ user: 'ann', text })
     await hub.say('ann', 'last')
     const { clients } = (await hub.call('GET', '/hub/clients')).body

@@ -95,6 +95,7 @@ export async function startTestHub(options: TestHubOptions = {}): Promise<TestHu
     maxParked: options.maxParked ?? 1_000,
     requestsPerSecond: options.requestsPerSecond ?? 0,
     upstreamHoldMs: options.upstreamHoldMs ?? 35_000,
+    cdnUrl: `${sim.url}/c2c`,
     retry: { firstRetryMs: 20, mostRetryMs: 200 },
   })
   const { adminToken = null, metricsToken = null, insecure = false, allowedHosts = [] } = options

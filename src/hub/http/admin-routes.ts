@@ -142,6 +142,9 @@ function validName(name: string): string {
   if (trimmed === '' || [...trimmed].length > MAX_NAME) {
     throw new AppError('bad_request', `name must have 1 to ${MAX_NAME} characters.`, { details: { field: 'name' } })
   }
+  if (!/[\p{L}\p{N}\p{P}\p{S}]/u.test(trimmed)) {
+    throw new AppError('bad_request', 'name must hold something that can be seen.', { details: { field: 'name' } })
+  }
   if (trimmed === '.' || trimmed === '..') {
     throw new AppError('bad_request', 'name must not be "." or "..": it could not stand in a path.', {
       details: { field: 'name' },

@@ -12,6 +12,7 @@ const STATUS: Record<string, number> = {
   method_not_allowed: 405,
   name_taken: 409,
   client_gone: 409,
+  queue_full: 409,
   displaced: 409,
   too_large: 413,
   upstream_refused: 422,

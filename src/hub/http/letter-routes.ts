@@ -80,12 +80,15 @@ export function letterRoutes(app: HttpServer, hub: Hub): void {
   app.post('/hub/dead-letters/replay', async (request) => {
     const done: number[] = []
     const failed: { id: number; code: string; message: string }[] = []
+    const { ids, client } = checkBulk(bodyOf(request))
+    // With ids the client is where they are to go; alone it says whose letters are meant.
+    const target = ids === undefined || client === undefined ? null : clientNamed(registry, client).id
     for (const id of await chosen(request)) {
       try {
-        if (await replay(id, null)) done.push(id)
+        if (await replay(id, target)) done.push(id)
       } catch (error) {
         // One that has nowhere to go must not hold up the rest.
-        if (!(error instanceof AppError && ['client_gone', 'not_found'].includes(error.code))) throw error
+        if (!(error instanceof AppError && ['client_gone', 'not_found', 'queue_full'].includes(error.code))) throw error
         failed.push({ id, code: error.code, message: error.message })
       }
     }
@@ -121,6 +124,11 @@ function page(before: string | undefined, limit: string | undefined): { before?:
   if (!(wanted >= 1 && wanted <= MAX_PAGE)) {
     throw new AppError('bad_request', `limit must be a whole number from 1 to ${MAX_PAGE}.`, {
       details: { field: 'limit' },
+    })
+  }
+  if (before !== undefined && !/^[1-9]\d{0,14}$/.test(before)) {
+    throw new AppError('bad_request', 'before must be an id: a positive whole number.', {
+      details: { field: 'before' },
     })
   }
   return { ...(before === undefined ? {} : { before: Number(before) }), limit: wanted }

@@ -85,8 +85,18 @@ export function relayRoutes(app: HttpServer, hub: Hub, receipts: Receipts): void
 
   post('getuploadurl', POLL_BODY_BYTES, async ({ request, body }, reply) => {
     checkAny(body)
+    const filekey =
+      typeof body === 'object' && body !== null && 'filekey' in body && typeof body.filekey === 'string'
+        ? body.filekey
+        : null
     const forwarded = withoutMembers(request.bodyText.trim() || '{}', new Set(['token', 'base_info']))
-    return json(reply, withMembers(readUploadAnswer(await hub.uploadUrl(forwarded)), '"ret":0,"errcode":0,"errmsg":""'))
+    return json(
+      reply,
+      withMembers(
+        readUploadAnswer(await hub.uploadUrl(forwarded), { cdnUrl: hub.cdnUrl, filekey }),
+        '"ret":0,"errcode":0,"errmsg":""',
+      ),
+    )
   })
 
   post('msg/notifystart', POLL_BODY_BYTES, async ({ body }, reply) => {

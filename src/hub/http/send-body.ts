@@ -44,5 +44,18 @@ function readReal(body: unknown, bodyText: string): SendRequest {
       details: { field: 'msg.context_token' },
     })
   }
+  if (msg.item_list.every(isBlankText)) {
+    throw new AppError('bad_request', 'msg.item_list holds no text and no media.', {
+      details: { field: 'msg.item_list' },
+    })
+  }
   return { contextToken, userId, message: composeMessage(rawMember(bodyText, 'msg') ?? '{}') }
+}
+
+/** A text item with nothing in it: the service refuses it, or shows an empty bubble. */
+function isBlankText(item: object): boolean {
+  if (!('text_item' in item)) return false
+  const { text_item: textItem } = item
+  if (typeof textItem !== 'object' || textItem === null || !('text' in textItem)) return false
+  return typeof textItem.text === 'string' && textItem.text.trim() === ''
 }

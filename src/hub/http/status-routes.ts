@@ -47,7 +47,7 @@ export function statusRoutes(app: HttpServer, hub: Hub, { metrics, metricsToken,
     if (isDraining()) return 'shutting down'
     // Until the service was asked for the first time; whether it answered matters to /health alone.
     if (hub.link.view().state === 'connecting') return 'starting'
-    return (await storeAnswers(hub)) ? null : 'the store does not answer'
+    return hub.isStoring && (await storeAnswers(hub)) ? null : 'the store does not answer'
   }
 }
 

@@ -1,5 +1,5 @@
 import { chmod, mkdir, open, readdir, stat } from 'node:fs/promises'
-import { join } from 'node:path'
+import { dirname, join, resolve } from 'node:path'
 import { getuid } from 'node:process'
 import { AppError, errorText } from '../../kit/errors.ts'
 import { connect } from './database.ts'
@@ -35,12 +35,24 @@ export async function openDataDirectory(dir: string): Promise<DataDirectory> {
 const DATABASE = 'hub.db'
 
 async function makePrivateDirectory(dir: string): Promise<void> {
-  const made = await mkdir(dir, { recursive: true, mode: 0o700 })
-  if (made !== undefined) return
+  if (await makeFolder(resolve(dir))) return
   const names = await readdir(dir)
   // Somebody's home or /tmp given by mistake keeps its mode; the files in it are private all the same.
   const isOurs = (await stat(dir)).uid === getuid?.() && (names.length === 0 || names.includes(DATABASE))
   if (isOurs) await chmod(dir, 0o700)
+}
+
+/** True when it was made. Step by step: Node's own recursive way never ends where nothing can be made, as in /proc. */
+async function makeFolder(dir: string): Promise<boolean> {
+  try {
+    await mkdir(dir, { mode: 0o700 })
+    return true
+  } catch (error) {
+    if (hasCode(error, 'EEXIST')) return false
+    const above = dirname(dir)
+    if (!hasCode(error, 'ENOENT') || above === dir || !(await makeFolder(above))) throw error
+  }
+  return makeFolder(dir)
 }
 
 /** Never opens a file that is there: on POSIX, closing any descriptor of it would drop the locks this process holds. */

@@ -79,9 +79,9 @@ export function positionOf(queue: Queue): QueuePosition {
   return { clientId, lastSeq, sentSeq, settledSeq, pendingBytes: lastBytes - settledBytes }
 }
 
-/** What a message weighs in a queue. */
-export function deliveryBytes(spec: string, raw: string): number {
-  return spec.length + raw.length + 200
+/** What a message weighs in a queue: its bytes as they came. */
+export function deliveryBytes(raw: string): number {
+  return Buffer.byteLength(raw)
 }
 
 /** Puts a message that the client never had at the tail. */

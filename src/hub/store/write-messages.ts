@@ -123,13 +123,13 @@ function enqueue(
       countDead(result, clientId, 'client_removed', 1)
       continue
     }
-    const { upstreamId, spec, raw } = entry
+    const { upstreamId, raw } = entry
     const message = {
       id: messageId,
       account,
       upstreamId,
       userKey: userKeyOf(entry.userId),
-      bytes: deliveryBytes(spec, raw),
+      bytes: deliveryBytes(raw),
     }
     append(db, queue, message, contextToken, now)
   }

@@ -1,7 +1,7 @@
 import { AppError } from '../../kit/errors.ts'
-import type { QueuePosition } from '../model.ts'
+import { MAX_QUEUE_MESSAGES, type QueuePosition } from '../model.ts'
 import type { Db } from './database.ts'
-import { append, deliveryBytes, loadQueue, positionOf, requeue, saveQueue } from './queue.ts'
+import { append, deliveryBytes, loadQueue, positionOf, type Queue, requeue, saveQueue } from './queue.ts'
 
 /** Puts a message into the client's queue again. Null when the client never had it, or its text is gone. */
 export function replayMessage(
@@ -10,6 +10,7 @@ export function replayMessage(
 ): QueuePosition | null {
   const queue = loadQueue(db, clientId)
   if (queue === undefined || readTexts(db, messageId) === undefined) return null
+  checkRoom(queue)
   if (!requeue(db, queue, messageId, now)) return null
   saveQueue(db, queue)
   db.run('DELETE FROM dead_letters WHERE message_id = ? AND client_id = ?', messageId, clientId)
@@ -35,14 +36,21 @@ export function replayLetter(db: Db, { id, clientId, now, contextToken }: Letter
   if (queue === undefined) {
     throw new AppError('client_gone', 'This dead letter has no client to go back to; name a registered client.')
   }
+  checkRoom(queue)
   if (!requeue(db, queue, letter.messageId, now)) {
     const message = readTexts(db, letter.messageId)
     if (message === undefined) throw new AppError('not_found', 'The text of this dead letter is gone; discard it.')
-    append(db, queue, { ...message, bytes: deliveryBytes(message.spec, message.raw) }, contextToken, now)
+    append(db, queue, { ...message, bytes: deliveryBytes(message.raw) }, contextToken, now)
   }
   saveQueue(db, queue)
   discardLetter(db, { id })
   return positionOf(queue)
+}
+
+/** A replay must not push out what waits. */
+function checkRoom({ name, lastSeq, settledSeq }: Queue): void {
+  if (lastSeq - settledSeq < MAX_QUEUE_MESSAGES) return
+  throw new AppError('queue_full', `The queue of ${name} is full; replay again when it has taken some.`)
 }
 
 /** True when there was one. */

@@ -138,7 +138,11 @@ export function ilinkUpstream({
       'UND_ERR_CONNECT_TIMEOUT',
     ]
     const reason = timedOut ? 'was not answered in time' : signal.aborted ? 'was given up' : `failed (${code})`
-    return new UpstreamError('unreachable', `${path} ${reason}`, { ambiguous: !neverSent.includes(code), cause: error })
+    return new UpstreamError('unreachable', `${path} ${reason}`, {
+      ambiguous: !neverSent.includes(code),
+      timedOut,
+      cause: error,
+    })
   }
 }
 

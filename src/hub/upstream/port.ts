@@ -31,7 +31,7 @@ export interface SendReceipt {
 }
 
 /**
- * - `unreachable`: no connection, or it broke. `sent` tells whether the request may have arrived.
+ * - `unreachable`: no connection, or it broke, or nothing came. `ambiguous` tells whether the request may have arrived.
  * - `expired`: the login is no longer good.
  * - `throttled`, `refused`: the service answered and said no.
  * - `bad_answer`: it answered something that is not the protocol.
@@ -45,6 +45,8 @@ export class UpstreamError extends Error {
   readonly upstreamCode: number | null
   /** The request may have been carried out all the same. */
   readonly ambiguous: boolean
+  /** Nothing came back at all. */
+  readonly timedOut: boolean
 
   constructor(
     kind: UpstreamFailure,
@@ -52,13 +54,15 @@ export class UpstreamError extends Error {
     {
       upstreamCode = null,
       ambiguous = false,
+      timedOut = false,
       cause,
-    }: { upstreamCode?: number | null; ambiguous?: boolean; cause?: unknown } = {},
+    }: { upstreamCode?: number | null; ambiguous?: boolean; timedOut?: boolean; cause?: unknown } = {},
   ) {
     super(message, { cause })
     this.name = 'UpstreamError'
     this.kind = kind
     this.upstreamCode = upstreamCode
     this.ambiguous = ambiguous
+    this.timedOut = timedOut
   }
 }
