@@ -16,6 +16,13 @@ const NEEDS = [
     debian: 'chromium',
     without: 'the tests of the pages',
   },
+  {
+    name: 'bubblewrap',
+    variable: 'TEST_BUBBLEWRAP',
+    commands: ['bwrap'],
+    debian: 'bubblewrap',
+    without: 'the tests of the sandbox',
+  },
 ]
 
 const APT_LIMIT_MS = 10 * 60_000

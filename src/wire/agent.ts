@@ -61,7 +61,7 @@ const Timestamp = Type.String({ format: 'date-time' })
 const Uuid = Type.String({ format: 'uuid' })
 const orNull = (schema: TSchema) => Type.Unsafe<unknown>({ ...schema, nullable: true })
 
-export const ContentBlock = Type.Object({
+const ContentBlock = Type.Object({
   type: Type.Enum(['text', 'tool_use', 'tool_result']),
   text: Type.Optional(Type.String({ description: 'With type text.' })),
   id: Type.Optional(Type.String({ description: 'With type tool_use.' })),
@@ -72,7 +72,7 @@ export const ContentBlock = Type.Object({
   is_error: Type.Optional(Type.Boolean()),
 })
 
-export const WireMessage = Type.Object({
+const WireMessage = Type.Object({
   role: Type.Enum(['user', 'assistant', 'tool']),
   content: Type.Array(ContentBlock),
   run_id: Type.String(),
@@ -80,7 +80,7 @@ export const WireMessage = Type.Object({
   created_at: Timestamp,
 })
 
-export const WireUsage = Type.Object({
+const WireUsage = Type.Object({
   total_steps: Type.Integer(),
   total_tokens: Type.Integer(),
   input_tokens: Type.Integer(),

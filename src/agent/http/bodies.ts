@@ -1,6 +1,6 @@
 import { AppError } from '../../kit/errors.ts'
+import { wireBlock, wireUsage } from '../event-data.ts'
 import type { Message, Run, Session } from '../model.ts'
-import { wireBlock, wireUsage } from '../store/event-data.ts'
 
 /** Times as the API shows them. */
 export function iso(atMs: number): string {

@@ -211,6 +211,6 @@ export function wantsStream(request: { headers: { accept?: string | undefined } 
   return byDefault
 }
 
-export function unknownSession(id: string): AppError {
+function unknownSession(id: string): AppError {
   return new AppError('not_found', `There is no session ${id.slice(0, 64)}; GET /sessions lists them.`)
 }

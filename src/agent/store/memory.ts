@@ -1,6 +1,6 @@
 import { AppError } from '../../kit/errors.ts'
+import { eventData } from '../event-data.ts'
 import { addUsage, type Message, type Run, type RunEvent, type Session, type StoredEvent } from '../model.ts'
-import { eventData } from './event-data.ts'
 import type { AgentStore, LogEntry, Receipt } from './port.ts'
 
 /** All of one session. */

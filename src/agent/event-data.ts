@@ -1,4 +1,4 @@
-import type { ContentBlock, RunEvent, Usage } from '../model.ts'
+import type { ContentBlock, RunEvent, Usage } from './model.ts'
 
 /** The payload of an event as it goes over the wire: the contract's fields, and a few of ours. */
 export function eventData(event: RunEvent, seq: number, runId: string): string {
