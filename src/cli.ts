@@ -92,9 +92,12 @@ command('agent', 'run the agent session server', AGENT_SETTINGS, async (flags) =
   const { startAgent } = await import('./agent/main.ts')
   const log = jsonLog(settings.logLevel)
   const agent = await startAgent(settings, { log, env: process.env, version: VERSION })
+  const everywhere = agent.host === '0.0.0.0' || agent.host === '::'
+  const at = everywhere ? `http://127.0.0.1:${agent.port}` : agent.url
   banner('agent', [
-    ['api', agent.url],
-    ['openapi', `${agent.url}/openapi.json`],
+    ['api', at],
+    ['openapi', `${at}/openapi.json`],
+    ...(everywhere ? [['listens', `on every address of this machine, port ${agent.port}`] satisfies Line] : []),
     [
       'model',
       agent.model === 'demo'
@@ -105,7 +108,8 @@ command('agent', 'run the agent session server', AGENT_SETTINGS, async (flags) =
     ['shell', agent.shellOff ?? 'in a sandbox'],
     ['access', accessText(settings)],
   ])
-  console.log(pc.dim(`  Try it:  curl -X POST ${agent.url}/run -d '{"goal":"list files"}'\n`))
+  const key = settings.authKeys === null ? '' : ` -H 'X-API-Key: <key>'`
+  console.log(pc.dim(`  Try it:  curl -X POST ${at}/run${key} -d '{"goal":"list files"}'\n`))
   stopOnSignal(() => agent.stop())
 })
 

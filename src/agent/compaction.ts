@@ -1,6 +1,6 @@
-import type { Fit } from './loop.ts'
-import { type Message, NO_USAGE, type Usage } from './model.ts'
-import type { Provider, ToolDescription } from './provider/port.ts'
+import { type Fit, usageOf } from './loop.ts'
+import { type ContentBlock, type Message, NO_USAGE, type Usage } from './model.ts'
+import { type Provider, ProviderError, type ToolDescription } from './provider/port.ts'
 import { estimateTokens } from './provider/tokens.ts'
 import { validMessages } from './request.ts'
 
@@ -14,7 +14,11 @@ export interface CompactionOptions {
 const PRUNE_AT = 0.6
 const SUMMARISE_AT = 0.8
 const KEEP_RECENT = 6
+/** Where the newest messages are what fills the window, fewer of them are kept. */
+const KEEP_AT_LEAST = 2
 const PRUNED_CHARS = 400
+const PRUNED_NOTE = '\n(… cut to save room; run the tool again if you need it)'
+const PRUNED_LENGTH = PRUNED_CHARS + PRUNED_NOTE.length
 const MOST_IN_A_ROW = 2
 const ASK = [
   'Summarise this conversation for the one who goes on with it.',
@@ -30,29 +34,37 @@ export function compaction({ provider, system, tools, signal }: CompactionOption
     if (window === null && why === 'estimate') return { messages, usage: NO_USAGE }
     const size = (list: Message[]) => estimateTokens(validMessages(list), system, tools)
     const limit = window ?? size(messages)
-    if (why === 'estimate' && size(messages) < PRUNE_AT * limit) return { messages, usage: NO_USAGE }
-
-    const pruned = pruneOutputs(messages)
-    if (why === 'estimate' && size(pruned) < SUMMARISE_AT * limit) return { messages: pruned, usage: NO_USAGE }
-    if (summaries >= MOST_IN_A_ROW) return null
+    const fits = { messages, usage: NO_USAGE }
+    if (why === 'estimate' && size(messages) < PRUNE_AT * limit) {
+      summaries = 0
+      return fits
+    }
+    const pruned = pruneOutputs(messages, KEEP_RECENT)
+    if (why === 'estimate' && size(pruned) < SUMMARISE_AT * limit) return { ...fits, messages: pruned }
+    // What cannot be made shorter is still worth a try while it is thought to fit.
+    const asItIs = why === 'estimate' && size(pruned) < limit ? { ...fits, messages: pruned } : null
+    if (summaries >= MOST_IN_A_ROW) return asItIs
     summaries += 1
-    const short = await summarise(provider, pruned, signal)
-    if (short === null || size(short.messages) >= limit) return null
-    return short
+    const cut = cutPoint(messages, KEEP_RECENT)
+    const keep = cut > 1 && size(messages.slice(cut)) < SUMMARISE_AT * limit ? KEEP_RECENT : KEEP_AT_LEAST
+    const short = await summarise(provider, messages, keep, signal).catch((error: unknown) => {
+      if (error instanceof ProviderError && error.kind === 'context_overflow') return null
+      throw error
+    })
+    return short === null || size(short.messages) >= limit ? asItIs : short
   }
 }
 
 /** Long results that are not among the newest messages keep their beginning. The same transcript gives the same cuts. */
-function pruneOutputs(messages: Message[]): Message[] {
-  const from = messages.length - KEEP_RECENT
+function pruneOutputs(messages: Message[], keep: number): Message[] {
+  const from = messages.length - keep
+  const isLong = (block: ContentBlock) => block.type === 'tool_result' && block.content.length > PRUNED_LENGTH
+  if (!messages.slice(0, Math.max(0, from)).some(({ content }) => content.some(isLong))) return messages
   return messages.map((message, index) => {
     if (index >= from || message.role !== 'tool') return message
     const content = message.content.map((block) =>
-      block.type === 'tool_result' && block.content.length > PRUNED_CHARS
-        ? {
-            ...block,
-            content: `${block.content.slice(0, PRUNED_CHARS)}\n(… cut to save room; run the tool again if you need it)`,
-          }
+      block.type === 'tool_result' && block.content.length > PRUNED_LENGTH
+        ? { ...block, content: block.content.slice(0, PRUNED_CHARS) + PRUNED_NOTE }
         : block,
     )
     return { ...message, content }
@@ -61,10 +73,12 @@ function pruneOutputs(messages: Message[]): Message[] {
 
 async function summarise(
   provider: Provider,
-  messages: Message[],
+  transcript: Message[],
+  keep: number,
   signal: AbortSignal,
 ): Promise<{ messages: Message[]; usage: Usage } | null> {
-  const cut = cutPoint(messages)
+  const cut = cutPoint(transcript, keep)
+  const messages = pruneOutputs(transcript, transcript.length - cut)
   const [first] = messages
   if (cut <= 1 || first === undefined) return null
   const old = messages.slice(0, cut)
@@ -76,10 +90,7 @@ async function summarise(
     signal,
   )) {
     if (event.type === 'text') text += event.delta
-    if (event.type === 'finish') {
-      const { inputTokens, outputTokens } = event
-      usage = { ...NO_USAGE, inputTokens, outputTokens, totalTokens: inputTokens + outputTokens }
-    }
+    if (event.type === 'finish') usage = { ...usageOf(event, provider), totalSteps: 0 }
   }
   if (text.trim() === '') return null
   const summary: Message = {
@@ -91,8 +102,8 @@ async function summarise(
 }
 
 /** Where the newest part begins: never between a call and its results. */
-function cutPoint(messages: Message[]): number {
-  let cut = Math.max(0, messages.length - KEEP_RECENT)
+function cutPoint(messages: Message[], keep: number): number {
+  let cut = Math.max(0, messages.length - keep)
   while (cut > 0 && messages[cut]?.role === 'tool') cut -= 1
   return cut
 }

@@ -8,7 +8,11 @@ export async function* gatherText(events: AsyncIterable<TurnEvent>, windowMs: nu
   let next: Promise<IteratorResult<TurnEvent>> | undefined
   try {
     for (;;) {
-      next ??= iterator.next()
+      if (next === undefined) {
+        next = iterator.next()
+        // It may fail while nobody waits for it: during a `yield`, or when the reader leaves. Whoever awaits it still sees it.
+        next.catch(() => undefined)
+      }
       // The first delta goes out at once; later ones wait for company, but never longer than the window.
       const waitMs = toldAt + windowMs - performance.now()
       const result = text === '' || waitMs > 0 ? await within(next, text === '' ? null : waitMs) : null

@@ -53,6 +53,8 @@ export interface RunInput {
   maxSteps: number
   maxTokens: number | null
   maxCost: number | null
+  /** What this run has used before (when it goes on after a plan): it counts for the budgets. */
+  spentBefore?: Usage
   fit: Fit
   signal: AbortSignal
   now: () => number
@@ -82,17 +84,19 @@ const LAST_STEP = '\n\nThis is your last turn: no tool can be called any more. A
 export async function* runAgent(input: RunInput): AsyncGenerator<LoopStep, LoopResult> {
   const { runId, maxSteps, signal, now } = input
   let transcript = [...input.transcript]
-  let spent = NO_USAGE
+  let spent = input.spentBefore ?? NO_USAGE
   let refits = 0
   const stuck = stuckDetector()
 
   for (let step = input.stepsBefore + 1; step <= maxSteps; step++) {
     if (signal.aborted) return finished('Cancelled')
-    const fitted = await input.fit(transcript, 'estimate')
+    const fitted = await fitOr(input, transcript, 'estimate')
+    if (signal.aborted) return finished('Cancelled')
     if (fitted === null) return finished('ContextOverflow')
     if (fitted.messages !== transcript)
       yield { ...NOTHING, usage: fitted.usage, events: [{ type: 'compaction', covers: transcript.length }] }
     transcript = fitted.messages
+    spent = addUsage(spent, fitted.usage)
 
     const last = step === maxSteps && maxSteps > 1
     const turn: Turn = { text: '', calls: [], usage: NO_USAGE, reason: 'stop' }
@@ -101,11 +105,13 @@ export async function* runAgent(input: RunInput): AsyncGenerator<LoopStep, LoopR
     } catch (error) {
       if (signal.aborted) return finished('Cancelled')
       if (!(error instanceof ProviderError) || error.kind !== 'context_overflow' || turn.text !== '') throw error
-      const smaller = refits < 2 ? await input.fit(transcript, 'overflow') : null
+      const smaller = refits < 2 ? await fitOr(input, transcript, 'overflow') : null
+      if (signal.aborted) return finished('Cancelled')
       if (smaller === null) return finished('ContextOverflow')
       refits += 1
       yield { ...NOTHING, usage: smaller.usage, events: [{ type: 'compaction', covers: transcript.length }] }
       transcript = smaller.messages
+      spent = addUsage(spent, smaller.usage)
       step -= 1
       continue
     }
@@ -123,10 +129,12 @@ export async function* runAgent(input: RunInput): AsyncGenerator<LoopStep, LoopR
     if (turn.calls.length === 0)
       return finished(turn.reason === 'length' || turn.reason === 'other' ? 'ProviderStop' : 'NoMoreToolCalls')
 
-    const proposal = turn.calls.find(({ name }) => name === PROPOSE_PLAN)
+    const mayAsk = input.tools.describe().some(({ name }) => name === PROPOSE_PLAN)
+    const proposal = mayAsk ? turn.calls.find(({ name }) => name === PROPOSE_PLAN) : undefined
     const planned = proposal && !last ? planOf(proposal) : null
     const doable = planned === null ? turn.calls : turn.calls.filter((call) => call !== proposal)
-    const verdicts = yield* runTools(input, doable, stuck, transcript)
+    const { verdicts, usage } = yield* runTools(input, doable, stuck, transcript)
+    spent = addUsage(spent, usage)
     if (signal.aborted) return finished('Cancelled')
     if (proposal && planned !== null) return { type: 'plan', call: proposal, plan: planned }
     if (verdicts.includes('stuck')) return finished('Stuck')
@@ -140,6 +148,16 @@ interface Turn {
   calls: ToolCall[]
   usage: Usage
   reason: 'stop' | 'tool_calls' | 'length' | 'other'
+}
+
+/** Null too when it was cancelled meanwhile: whoever asks looks at the signal next. */
+async function fitOr(input: RunInput, transcript: Message[], why: 'estimate' | 'overflow'): ReturnType<Fit> {
+  try {
+    return await input.fit(transcript, why)
+  } catch (error) {
+    if (input.signal.aborted) return null
+    throw error
+  }
 }
 
 const NOTHING: LoopStep = { events: [], messages: [], usage: NO_USAGE }
@@ -158,6 +176,7 @@ async function* takeTurn(
     tools: tools.describe().map(({ name, description, parameters }) => ({ name, description, parameters })),
     toolChoice: last ? ('none' as const) : ('auto' as const),
   }
+  const taken = callIds(transcript)
   for await (const event of gatherText(provider.stream(request, signal), input.gatherMs ?? GATHER_MS)) {
     if (signal.aborted) return
     if (event.type === 'text') {
@@ -167,7 +186,7 @@ async function* takeTurn(
     if (event.type === 'tool_call') {
       const { id, name, input: given, invalid } = event
       turn.calls.push({
-        id: uniqueId(id, turn.calls),
+        id: uniqueId(id, taken),
         name,
         input: given,
         step,
@@ -187,7 +206,7 @@ async function* runTools(
   calls: ToolCall[],
   stuck: StuckDetector,
   transcript: Message[],
-): AsyncGenerator<LoopStep, string[]> {
+): AsyncGenerator<LoopStep, { verdicts: string[]; usage: Usage }> {
   const readOnly = new Set(
     input.tools
       .describe()
@@ -195,8 +214,9 @@ async function* runTools(
       .map(({ name }) => name),
   )
   const verdicts: string[] = []
+  let total = NO_USAGE
   for (const group of groupsOf(calls, readOnly)) {
-    if (input.signal.aborted) return verdicts
+    if (input.signal.aborted) break
     const progress: RunEvent[] = []
     const answers = await Promise.all(
       group.map((call) =>
@@ -207,7 +227,7 @@ async function* runTools(
         ),
       ),
     )
-    if (input.signal.aborted) return verdicts
+    if (input.signal.aborted) break
     const step = group[0]?.step ?? 0
     const results = group.map((call, index) => {
       const answer = answers[index] ?? { success: false, text: 'The tool gave no answer.' }
@@ -236,9 +256,10 @@ async function* runTools(
       }),
     )
     const usage = answers.reduce((total, answer) => (answer.usage ? addUsage(total, answer.usage) : total), NO_USAGE)
+    total = addUsage(total, usage)
     yield { events: [...progress, ...told], messages: [message], usage }
   }
-  return verdicts
+  return { verdicts, usage: total }
 }
 
 function groupsOf(calls: ToolCall[], readOnly: Set<string>): ToolCall[][] {
@@ -275,13 +296,22 @@ function planOf({ input }: ToolCall): string | null {
   return typeof plan === 'string' && plan.trim() !== '' ? plan : null
 }
 
-/** Some models use one id for every call. */
-function uniqueId(id: string, calls: ToolCall[]): string {
-  const wanted = id === '' ? `call_${calls.length + 1}` : id
-  return calls.some((call) => call.id === wanted) ? `${wanted}_${calls.length + 1}` : wanted
+function callIds(transcript: readonly Message[]): Set<string> {
+  const blocks = transcript.flatMap(({ content }) => content)
+  return new Set(blocks.flatMap((block) => (block.type === 'tool_use' ? [block.id] : [])))
 }
 
-function usageOf(finish: { inputTokens: number; outputTokens: number }, { price }: Provider): Usage {
+/** Some models use one id for every call, of a turn or of all turns; a result must say which one it answers. */
+function uniqueId(id: string, taken: Set<string>): string {
+  const wanted = id === '' ? 'call' : id
+  let unique = wanted
+  for (let count = 2; taken.has(unique); count++) unique = `${wanted}_${count}`
+  taken.add(unique)
+  return unique
+}
+
+/** What a turn used, with its price where that is known. */
+export function usageOf(finish: { inputTokens: number; outputTokens: number }, { price }: Provider): Usage {
   const { inputTokens, outputTokens } = finish
   const cost = price === null ? null : (inputTokens * price.input + outputTokens * price.output) / 1_000_000
   return { totalSteps: 1, inputTokens, outputTokens, totalTokens: inputTokens + outputTokens, cost }

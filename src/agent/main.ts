@@ -37,16 +37,27 @@ export interface RunningAgent {
   stop(): Promise<void>
 }
 
+/** What the server takes from where it runs. */
+export interface AgentSurroundings {
+  log: Log
+  env: Env
+  version: string
+  now?: () => number
+  /** How often an idle event stream hears a comment. */
+  heartbeatMs?: number
+}
+
 const HEARTBEAT_MS = 15_000
 const PLAN_LIFE_MS = 24 * 60 * 60_000
 const EXPIRE_EVERY_MS = 60_000
 const DEMO_DELTA_MS = 15
 const STOP_WITHIN_MS = 5_000
+const SWEEP_EVERY_MS = 20
 
 /** Chooses the adapters, ends what a crash left, then listens. */
 export async function startAgent(
   settings: AgentSettings,
-  { log, env, version, now = Date.now }: { log: Log; env: Env; version: string; now?: () => number },
+  { log, env, version, now = Date.now, heartbeatMs = HEARTBEAT_MS }: AgentSurroundings,
 ): Promise<RunningAgent> {
   const model = chooseModel(settings.model, env)
   const root = await realpath(settings.workspace).catch(() => {
@@ -94,7 +105,7 @@ export async function startAgent(
     wallClockMs: settings.wallClockMs,
     onFinished: (_run, reason) => runsEnded.inc({ finish_reason: reason }),
   })
-  const streams = eventStreams({ store, doorbell, now, heartbeatMs: HEARTBEAT_MS })
+  const streams = eventStreams({ store, doorbell, now, heartbeatMs })
   const agent: AgentServer = {
     store,
     runner,
@@ -126,6 +137,13 @@ export async function startAgent(
     allowedHosts,
     isDraining: () => draining,
   })
+  let answering = 0
+  app.server.on('request', (_request, response) => {
+    answering += 1
+    response.once('close', () => {
+      answering -= 1
+    })
+  })
   const expiring = setInterval(() => void runner.expirePlans(), EXPIRE_EVERY_MS).unref()
   const stop = async () => {
     draining = true
@@ -133,7 +151,12 @@ export async function startAgent(
     const force = setTimeout(() => app.server.closeAllConnections(), STOP_WITHIN_MS)
     await runner.stop()
     streams.close()
+    // What keeps its connection after the last answer, or opened one and never asked, is not waited for.
+    const sweep = setInterval(() => {
+      if (answering === 0) app.server.closeAllConnections()
+    }, SWEEP_EVERY_MS)
     await app.close()
+    clearInterval(sweep)
     clearTimeout(force)
     await mcp?.close()
     await store.close()

@@ -12,29 +12,16 @@ type ToolResult = Extract<ContentBlock, { type: 'tool_result' }>
  */
 export function validMessages(transcript: readonly Message[]): Message[] {
   const valid: Message[] = []
-  const results = collectResults(transcript)
-  for (const message of transcript) {
+  for (const [index, message] of transcript.entries()) {
     if (message.role === 'tool') continue
     const content = message.content.filter((block) => block.type !== 'text' || block.text.trim() !== '')
     const kept = message.role === 'user' ? content.filter(({ type }) => type === 'text') : firstCalls(content)
     if (kept.length === 0) continue
     valid.push({ ...message, content: kept })
     const calls = kept.filter((block) => block.type === 'tool_use')
-    if (calls.length > 0) valid.push(answersTo(calls, results, message))
+    if (calls.length > 0) valid.push(answersTo(calls, transcript.slice(index + 1), message))
   }
   return valid
-}
-
-/** Results in the order they came, by call; a call id that was used twice has several. */
-function collectResults(transcript: readonly Message[]): Map<string, ToolResult[]> {
-  const results = new Map<string, ToolResult[]>()
-  for (const { role, content } of transcript) {
-    if (role !== 'tool') continue
-    for (const block of content) {
-      if (block.type === 'tool_result') results.set(block.toolUseId, [...(results.get(block.toolUseId) ?? []), block])
-    }
-  }
-  return results
 }
 
 /** A model that repeats a call id in one turn is believed once. */
@@ -49,11 +36,22 @@ function firstCalls(content: ContentBlock[]): ContentBlock[] {
   })
 }
 
-function answersTo(calls: ToolUse[], results: Map<string, ToolResult[]>, { runId, step, createdAt }: Message): Message {
+function answersTo(calls: ToolUse[], later: readonly Message[], { runId, step, createdAt }: Message): Message {
   const content = calls.map(({ id }): ToolResult => {
-    const result = results.get(id)?.shift()
+    const result = resultOf(id, later)
     const text = result === undefined ? NO_RESULT : result.content.trim() === '' ? '(no output)' : result.content
     return { type: 'tool_result', toolUseId: id, content: text, isError: result?.isError ?? true }
   })
   return { role: 'tool', content, runId, step, createdAt }
+}
+
+/** The first result for a call; one that comes after another call with the same id is not its own. */
+function resultOf(id: string, later: readonly Message[]): ToolResult | undefined {
+  for (const { role, content } of later) {
+    for (const block of content) {
+      if (role === 'tool' && block.type === 'tool_result' && block.toolUseId === id) return block
+      if (role === 'assistant' && block.type === 'tool_use' && block.id === id) return undefined
+    }
+  }
+  return undefined
 }

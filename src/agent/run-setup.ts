@@ -2,7 +2,7 @@ import { compaction } from './compaction.ts'
 import { type LoopTools, runAgent, type ToolAnswer, type ToolCall } from './loop.ts'
 import { addUsage, type Message, NO_USAGE, type Run, type Session } from './model.ts'
 import { PLAN_TOOL, TASK_TOOL } from './own-tools.ts'
-import type { Provider } from './provider/port.ts'
+import { type Provider, ProviderError } from './provider/port.ts'
 import type { PreparedRun, RunSetup } from './setup.ts'
 import type { ToolState } from './tools/port.ts'
 import type { ToolRegistry } from './tools/registry.ts'
@@ -75,9 +75,9 @@ export function runSetup(options: RunSetupOptions): RunSetup {
           readOnly,
         })),
       async run(call, stop, onProgress) {
-        if (call.invalid !== undefined)
-          return refused('The arguments of this call were not valid JSON. Call it again with valid ones.')
-        if (call.name === PLAN_TOOL.name) return refused('A plan needs a text; give it in `plan`.')
+        if (call.invalid !== undefined) return refused(BAD_ARGUMENTS)
+        if (call.name === PLAN_TOOL.name)
+          return refused(asks ? 'A plan needs a text; give it in `plan`.' : 'Nobody can be asked here; go on without.')
         if (kind === 'planning' && !readOnly.has(call.name))
           return refused('Nothing may be changed before a plan is approved: use propose_plan first.')
         if (call.name === TASK_TOOL.name) return subTask(call, provider, workspace, state, stop)
@@ -112,7 +112,10 @@ export function runSetup(options: RunSetupOptions): RunSetup {
         registry
           .describe()
           .map(({ name, description, parameters, readOnly }) => ({ name, description, parameters, readOnly })),
-      run: (inner, stop) => registry.run(inner.name, inner.input, { workspace, signal: stop, state }),
+      run: async (inner, stop) =>
+        inner.invalid === undefined
+          ? registry.run(inner.name, inner.input, { workspace, signal: stop, state })
+          : refused(BAD_ARGUMENTS),
     }
     const transcript: Message[] = [
       { role: 'user', content: [{ type: 'text', text: goal }], runId: call.id, step: 0, createdAt: now() },
@@ -134,11 +137,16 @@ export function runSetup(options: RunSetupOptions): RunSetup {
     })
     let usage = NO_USAGE
     let answer = ''
-    for (;;) {
-      const { done, value } = await loop.next()
-      if (done) return { success: answer !== '', text: answer || 'The helper gave no answer.', usage }
-      usage = addUsage(usage, value.usage)
-      for (const event of value.events) if (event.type === 'message') answer = textOf(event.content)
+    try {
+      for (;;) {
+        const { done, value } = await loop.next()
+        if (done) return { success: answer !== '', text: answer || 'The helper gave no answer.', usage }
+        usage = addUsage(usage, value.usage)
+        for (const event of value.events) if (event.type === 'message') answer = textOf(event.content)
+      }
+    } catch (error) {
+      if (!(error instanceof ProviderError)) throw error
+      return { ...refused(`The helper could not go on: ${error.message}`), usage }
     }
   }
 }
@@ -153,6 +161,7 @@ interface Assembly {
   asks: boolean
 }
 
+const BAD_ARGUMENTS = 'The arguments of this call were not valid JSON. Call it again with valid ones.'
 const PLANNING =
   'Look around as much as you need, then propose a plan with propose_plan. Nothing can be changed before it is approved.'
 

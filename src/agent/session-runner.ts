@@ -15,9 +15,9 @@ import {
   type Session,
 } from './model.ts'
 import { decisionText } from './plan.ts'
-import { ProviderError } from './provider/port.ts'
+import { type Finished, failureOf, shuttingDown } from './run-endings.ts'
 import type { RunSetup } from './setup.ts'
-import type { AgentStore, LogEntry, Receipt } from './store/port.ts'
+import type { Admission, AgentStore, LogEntry, Receipt } from './store/port.ts'
 
 /** What a caller asks a session to do. */
 export interface RunOrder {
@@ -70,23 +70,19 @@ const DEFAULT_MAX_STEPS = 50
 export function sessionRunner(options: SessionRunnerOptions): SessionRunner {
   const { store, doorbell, setup, log, now } = options
   const active = new Map<string, Active>()
+  /** Sessions about to be deleted: their queued runs are not started any more. */
+  const leaving = new Set<string>()
   let stopping = false
 
   return {
     async submit(session, order) {
-      if (stopping)
-        throw new AppError('shutting_down', 'The server is shutting down; try again shortly.', { retryAfterMs: 2_000 })
+      if (stopping) throw shuttingDown()
       if (active.size >= options.maxConcurrentRuns && !active.has(session.id)) {
         throw new AppError('too_many_runs', `${options.maxConcurrentRuns} runs are under way; try again shortly.`, {
           retryAfterMs: 1_000,
         })
       }
-      if (order.whenBusy === 'interrupt') await cancel(session.id)
-      const run = newRun(session, order)
-      const { run: admitted, repeated } = await store.runs.admit(run, {
-        receipt: order.receipt,
-        whenBusy: order.whenBusy === 'enqueue' ? 'enqueue' : 'refuse',
-      })
+      const { run: admitted, repeated } = await admit(newRun(session, order), order)
       if (!repeated && admitted.status === 'running') launch(session.id, admitted, 'start')
       return admitted
     },
@@ -98,8 +94,13 @@ export function sessionRunner(options: SessionRunnerOptions): SessionRunner {
       return left.length
     },
     async forget(sessionId) {
-      await cancel(sessionId)
-      await setup.forget(sessionId)
+      leaving.add(sessionId)
+      try {
+        await cancel(sessionId)
+        await setup.forget(sessionId)
+      } finally {
+        leaving.delete(sessionId)
+      }
       doorbell.ring(bell(sessionId))
     },
     async expirePlans() {
@@ -117,7 +118,7 @@ export function sessionRunner(options: SessionRunnerOptions): SessionRunner {
       stopping = true
       const running = [...active.values()]
       for (const one of running) end(one, 'Interrupted')
-      await Promise.all(running.map(({ ended }) => ended))
+      await Promise.allSettled(running.map(({ ended }) => ended))
       await setup.close()
     },
     get active() {
@@ -125,11 +126,24 @@ export function sessionRunner(options: SessionRunnerOptions): SessionRunner {
     },
   }
 
+  /** A repetition finds its receipt before anything is cancelled for it. */
+  async function admit(run: Run, { receipt, whenBusy }: RunOrder): Promise<Admission> {
+    if (whenBusy !== 'interrupt') return store.runs.admit(run, { receipt, whenBusy })
+    try {
+      return await store.runs.admit(run, { receipt, whenBusy: 'refuse' })
+    } catch (error) {
+      if (!(error instanceof AppError && error.code === 'session_busy')) throw error
+      await cancel(run.sessionId)
+      return store.runs.admit(run, { receipt, whenBusy: 'enqueue' })
+    }
+  }
+
   /** Starts to work on a run; the session's next one follows by itself. */
   function launch(sessionId: string, run: Run, how: 'start' | 'resume'): void {
     const abort = new AbortController()
     const one: Active = { runId: run.id, abort, reason: 'Cancelled', ended: Promise.resolve() }
     active.set(sessionId, one)
+    if (stopping) end(one, 'Interrupted')
     one.ended = work(sessionId, run, how, one).finally(async () => {
       if (active.get(sessionId) === one) active.delete(sessionId)
       if (!stopping) await startNext(sessionId)
@@ -138,7 +152,7 @@ export function sessionRunner(options: SessionRunnerOptions): SessionRunner {
   }
 
   async function startNext(sessionId: string): Promise<void> {
-    if (active.has(sessionId)) return
+    if (active.has(sessionId) || leaving.has(sessionId)) return
     const next = await store.runs.next(sessionId, now())
     if (next !== null) launch(sessionId, next, 'start')
   }
@@ -154,9 +168,13 @@ export function sessionRunner(options: SessionRunnerOptions): SessionRunner {
     let ending: Ending
     try {
       ending = await drive(sessionId, run, how, one, append)
+      // The loop knows that it was cancelled, not why.
+      if (ending.type === 'finished' && ending.reason === 'Cancelled') ending.reason = one.reason
     } catch (error) {
+      const wasAborted = one.abort.signal.aborted
+      one.abort.abort() // when it could not be kept the model is still being asked
       if (error instanceof AppError && (error.code === 'fenced' || error.code === 'not_found')) return
-      ending = one.abort.signal.aborted ? { type: 'finished', reason: one.reason } : failureOf(error, log, run)
+      ending = wasAborted ? { type: 'finished', reason: one.reason } : failureOf(error, log, run)
     } finally {
       clearTimeout(clock)
     }
@@ -195,6 +213,7 @@ export function sessionRunner(options: SessionRunnerOptions): SessionRunner {
       runId: run.id,
       transcript,
       stepsBefore,
+      spentBefore: run.usage,
       maxSteps: run.maxSteps,
       signal: abort.signal,
       now,
@@ -248,11 +267,12 @@ export function sessionRunner(options: SessionRunnerOptions): SessionRunner {
     if (one !== undefined) {
       end(one, 'Cancelled')
       await one.ended.catch(() => undefined)
-      return true
     }
     const session = await store.sessions.get(sessionId)
-    const run = session?.activeRunId ? await store.runs.get(sessionId, session.activeRunId) : null
-    if (session?.status !== 'awaiting_plan' || run === null) return false
+    // A run that came to propose its plan in that moment is ended as well; its successor is not.
+    const runId = one?.runId ?? session?.activeRunId ?? null
+    const run = runId === null ? null : await store.runs.get(sessionId, runId)
+    if (run === null || run.status !== 'awaiting_plan') return one !== undefined
     await finishAlone(sessionId, run, { type: 'finished', reason: 'Cancelled' })
     await startNext(sessionId)
     return true
@@ -261,6 +281,7 @@ export function sessionRunner(options: SessionRunnerOptions): SessionRunner {
   async function decide(sessionId: string, planId: string | null, decision: PlanDecision): Promise<PendingPlan> {
     const session = await store.sessions.get(sessionId)
     if (session === null) throw new AppError('not_found', `There is no session ${sessionId}.`)
+    if (stopping) throw shuttingDown()
     const plan = session.pendingPlan
     if (plan === null || (planId !== null && planId !== plan.planId)) {
       throw new AppError('no_plan', 'No such plan waits for a decision in this session.')
@@ -290,7 +311,7 @@ export function sessionRunner(options: SessionRunnerOptions): SessionRunner {
     })
     doorbell.ring(bell(sessionId))
     const run = await store.runs.get(sessionId, plan.runId)
-    if (run !== null && !stopping) launch(sessionId, run, 'resume')
+    if (run !== null) launch(sessionId, run, 'resume')
     return plan
   }
 
@@ -342,12 +363,6 @@ export function sessionRunner(options: SessionRunnerOptions): SessionRunner {
 
 type Append = (entry: Pick<LogEntry, 'events' | 'messages'> & Partial<LogEntry>) => Promise<void>
 
-interface Finished {
-  type: 'finished'
-  reason: FinishReason
-  error?: { code: string; message: string }
-}
-
 type Ending = Finished | Extract<LoopResult, { type: 'plan' }>
 
 /** Where the readers of a session listen. */
@@ -364,22 +379,4 @@ function end(one: Active, reason: FinishReason): void {
 function kept({ events, messages, usage }: LoopStep): Pick<LogEntry, 'events' | 'messages' | 'run'> {
   const spent = usage.totalSteps > 0 || usage.totalTokens > 0
   return { events, messages, ...(spent ? { run: { status: 'running', usage } } : {}) }
-}
-
-function failureOf(error: unknown, log: Log, run: Run): Finished {
-  if (error instanceof ProviderError) {
-    return {
-      type: 'finished',
-      reason: 'ProviderStop',
-      error: { code: `provider_${error.kind}`, message: error.message },
-    }
-  }
-  if (error instanceof AppError)
-    return { type: 'finished', reason: 'ProviderStop', error: { code: error.code, message: error.message } }
-  log.error('a run failed unexpectedly', { runId: run.id, error })
-  return {
-    type: 'finished',
-    reason: 'Interrupted',
-    error: { code: 'internal', message: `Something went wrong in the server; its log says more under ${run.id}.` },
-  }
 }

@@ -18,6 +18,8 @@ export function sseComment(text: string): string {
 export interface SseStream {
   /** False when the reader is too slow or gone: the stream is closed then, and the reader resumes by id. */
   write(text: string): boolean
+  /** Resolves when the reader has taken what was written, or has gone; one that takes nothing for long is closed. */
+  drained(): Promise<void>
   end(): void
   /** Calls back once, when it is over for whatever reason. */
   onClose(listener: () => void): void
@@ -28,11 +30,18 @@ export interface SseOptions {
   retryMs: number
   /** How much may wait in this process for the reader. */
   maxUnreadBytes: number
+  /** How long a reader may take nothing while something waits for it. */
+  maxStallMs?: number
   headers?: Record<string, string>
 }
 
+const MAX_STALL_MS = 30_000
+
 /** Starts a stream: headers that keep proxies from buffering, the time to come back, and a comment at once. */
-export function openSse(response: ServerResponse, { retryMs, maxUnreadBytes, headers = {} }: SseOptions): SseStream {
+export function openSse(
+  response: ServerResponse,
+  { retryMs, maxUnreadBytes, maxStallMs = MAX_STALL_MS, headers = {} }: SseOptions,
+): SseStream {
   response.writeHead(200, {
     'content-type': 'text/event-stream; charset=utf-8',
     'cache-control': 'no-cache, no-transform',
@@ -44,13 +53,31 @@ export function openSse(response: ServerResponse, { retryMs, maxUnreadBytes, hea
   const stream: SseStream = {
     write(text) {
       if (stream.closed) return false
+      // What was there before counts: a single event may be larger than the bound, and must get through.
+      if (response.writableLength > maxUnreadBytes) {
+        response.destroy()
+        return false
+      }
       response.write(text)
-      if (response.writableLength <= maxUnreadBytes) return true
-      response.destroy()
-      return false
+      return true
+    },
+    drained() {
+      if (stream.closed || !response.writableNeedDrain) return Promise.resolve()
+      return new Promise((resolve) => {
+        const stalled = setTimeout(() => response.destroy(), maxStallMs).unref()
+        const go = () => {
+          clearTimeout(stalled)
+          response.off('drain', go).off('close', go)
+          resolve()
+        }
+        response.on('drain', go).on('close', go)
+      })
     },
     end: () => void response.end(),
-    onClose: (listener) => void response.once('close', listener),
+    onClose(listener) {
+      if (response.closed) queueMicrotask(listener)
+      else response.once('close', listener)
+    },
     get closed() {
       return response.destroyed || response.writableEnded
     },

@@ -36,7 +36,7 @@ export function agentErrorAnswer(log: Log): (error: unknown, request: Request) =
     const requestId = randomUUID()
     const known =
       error instanceof AppError && STATUS[error.code] !== undefined ? error : unexpected(error, request, requestId, log)
-    const status = STATUS[known.code] ?? 500
+    const status = statusOf(known)
     const headers: Record<string, string> = { 'x-request-id': requestId }
     if (status === 401) headers['www-authenticate'] = 'ApiKey header="X-API-Key"'
     if (known.retryAfterMs !== undefined) headers['retry-after'] = String(Math.ceil(known.retryAfterMs / 1000))
@@ -48,6 +48,12 @@ export function agentErrorAnswer(log: Log): (error: unknown, request: Request) =
       body: { error: { code: known.code, message: known.message, ...details }, request_id: requestId },
     }
   }
+}
+
+/** A body that cannot be read is 400; one that can, with a field that is wrong, 422. */
+function statusOf({ code, details }: AppError): number {
+  if (code === 'bad_request' && details?.field === undefined) return 400
+  return STATUS[code] ?? 500
 }
 
 function unexpected(error: unknown, request: Request, reference: string, log: Log): AppError {

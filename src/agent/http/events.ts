@@ -34,6 +34,7 @@ export interface StreamStart {
 const RETRY_MS = 1_000
 const MAX_UNREAD_BYTES = 1024 * 1024
 const BATCH = 256
+const PIECE_CHARS = 64 * 1024
 /** A finished run counts as seen by late bare readers this long after its `done`. */
 const LATE_READERS_MS = 5_000
 
@@ -72,7 +73,7 @@ export function eventStreams({ store, doorbell, now, heartbeatMs }: EventStreamO
           afterSeq: query.after,
           signal: gone.signal,
         })) {
-          const goesOn = tell(stream, events, query)
+          const goesOn = await tell(stream, events, query)
           const done = events.findLast(({ type }) => type === 'done')
           if (query.bare && done) void take(session.id, done, openedAt)
           if (!goesOn) return
@@ -106,7 +107,8 @@ export function eventStreams({ store, doorbell, now, heartbeatMs }: EventStreamO
     return events
   }
 
-  function tell(stream: SseStream, events: StoredEvent[], query: EventQuery): boolean {
+  /** In pieces that the reader takes one after the other: a long log is never in memory twice. False ends the stream. */
+  async function tell(stream: SseStream, events: StoredEvent[], query: EventQuery): Promise<boolean> {
     let text = ''
     for (const event of events) {
       if (query.runId !== null && event.runId !== query.runId) continue
@@ -117,8 +119,17 @@ export function eventStreams({ store, doorbell, now, heartbeatMs }: EventStreamO
         stream.write(text)
         return false
       }
+      if (text.length < PIECE_CHARS) continue
+      if (!(await send(stream, text))) return false
+      text = ''
     }
-    return text === '' || stream.write(text)
+    return text === '' || send(stream, text)
+  }
+
+  async function send(stream: SseStream, text: string): Promise<boolean> {
+    if (!stream.write(text)) return false
+    await stream.drained()
+    return !stream.closed
   }
 
   /** The active run from its start; when idle the last run, if no bare stream has taken it; else what comes. */
@@ -156,6 +167,9 @@ export function readEventQuery(query: unknown): EventQuery {
       details: { field: 'after' },
     })
   }
+  const until = given.get('until')
+  if (until !== undefined && until !== 'done')
+    throw new AppError('bad_request', 'until can only be done.', { details: { field: 'until' } })
   const errorEvent = String(given.get('error_event') ?? 'error')
   if (!/^[a-z_]{1,40}$/.test(errorEvent))
     throw new AppError('bad_request', 'error_event must be a name such as run_error.', {
@@ -164,7 +178,7 @@ export function readEventQuery(query: unknown): EventQuery {
   return {
     after: after === undefined ? null : Number(after),
     extended: ['1', 'true'].includes(String(given.get('extended') ?? '')),
-    until: given.get('until') === 'done' ? 'done' : null,
+    until: until ?? null,
     errorEvent,
     runId: null,
   }

@@ -7,7 +7,9 @@ interface Operation {
   summary: string
   body?: TSchema
   query?: Record<string, { description: string; schema: object }>
-  answers: Record<string, { description: string; schema?: object; type?: string }>
+  headers?: Record<string, { description: string; schema: object }>
+  /** `also`: what it is for a caller whose Accept asks for another type. */
+  answers: Record<string, { description: string; schema?: object; type?: string; also?: Record<string, object> }>
   open?: boolean
 }
 
@@ -23,7 +25,20 @@ const EVENTS = {
   extended: { description: '1: more kinds of events.', schema: { type: 'string', enum: ['0', '1'] } },
   error_event: { description: 'Another name for the event `error`.', schema: { type: 'string' } },
 }
-const STREAM = { description: 'Server-sent events.', type: 'text/event-stream', schema: { type: 'string' } }
+const RECEIPT = {
+  'Idempotency-Key': {
+    description: 'Your own id for this call: repeated with the same body within 24 h it gives the same answer.',
+    schema: { type: 'string', maxLength: 256 },
+  },
+}
+const CURSOR = {
+  'Last-Event-ID': { description: 'The last event you have: the stream starts after it.', schema: { type: 'integer' } },
+}
+const STREAM_TEXT = {
+  type: 'string',
+  description: 'Events by name; the JSON in `data` is described by the schemas event_*.',
+}
+const STREAM = { description: 'Server-sent events.', type: 'text/event-stream', schema: STREAM_TEXT }
 
 /** Every call, once; the schemas are those that check the bodies. */
 const OPERATIONS: Operation[] = [
@@ -32,7 +47,14 @@ const OPERATIONS: Operation[] = [
     path: '/health',
     summary: 'Whether the server is there',
     open: true,
-    answers: { '200': { description: 'ok', type: 'text/plain', schema: { type: 'string' } } },
+    answers: {
+      '200': {
+        description: 'ok',
+        type: 'text/plain',
+        schema: { type: 'string' },
+        also: { 'application/json': object({ status: { type: 'string' }, model: { type: 'string' } }) },
+      },
+    },
   },
   {
     method: 'get',
@@ -55,13 +77,16 @@ const OPERATIONS: Operation[] = [
     path: '/run',
     summary: 'A run without a session',
     body: wire.StatelessRunBody,
-    answers: { '200': { description: 'The result.', schema: wire.RunResult } },
+    answers: {
+      '200': { description: 'The result.', schema: wire.RunResult, also: { 'text/event-stream': STREAM_TEXT } },
+    },
   },
   {
     method: 'post',
     path: '/sessions',
     summary: 'Make a session',
     body: wire.CreateSessionBody,
+    headers: RECEIPT,
     answers: { '201': { description: 'Made.', schema: wire.SessionCreated } },
   },
   {
@@ -98,6 +123,7 @@ const OPERATIONS: Operation[] = [
     path: '/sessions/{id}/run',
     summary: 'Run a goal in a session',
     body: wire.SessionRunBody,
+    headers: RECEIPT,
     answers: {
       '200': STREAM,
       '202': { description: 'Accepted; its events are at events_url.', schema: wire.RunAccepted },
@@ -108,6 +134,7 @@ const OPERATIONS: Operation[] = [
     path: '/sessions/{id}/events',
     summary: 'The events of a session',
     query: EVENTS,
+    headers: CURSOR,
     answers: { '200': STREAM, '204': { description: 'With until=done: nothing is left to come.' } },
   },
   {
@@ -188,34 +215,39 @@ export function openApiDocument(version: string, withKeys: boolean): object {
         Error: wire.ErrorBody,
         ...Object.fromEntries(Object.entries(wire.EVENT_SCHEMAS).map(([name, schema]) => [`event_${name}`, schema])),
       },
-      securitySchemes: { key: { type: 'apiKey', in: 'header', name: 'X-API-Key' } },
+      securitySchemes: {
+        key: { type: 'apiKey', in: 'header', name: 'X-API-Key' },
+        bearer: { type: 'http', scheme: 'bearer' },
+      },
     },
   })
 }
 
 function describe(
-  { method, path, summary, body, query = {}, answers, open = false }: Operation,
+  { method, path, summary, body, query = {}, headers = {}, answers, open = false }: Operation,
   withKeys: boolean,
 ): object {
   const failure = {
     description: 'What went wrong, and what to do.',
     content: { 'application/json': { schema: { $ref: '#/components/schemas/Error' } } },
   }
-  const answered = Object.entries(answers).map(([status, { description, schema, type = 'application/json' }]) => [
-    status,
-    { description, ...(schema === undefined ? {} : { content: { [type]: { schema } } }) },
-  ])
+  const answered = Object.entries(answers).map(([status, { description, schema, type = 'application/json', also }]) => {
+    const types = Object.entries({ ...(schema === undefined ? {} : { [type]: schema }), ...also })
+    const content = Object.fromEntries(types.map(([name, one]) => [name, { schema: one }]))
+    return [status, { description, ...(types.length === 0 ? {} : { content }) }]
+  })
   const inPath = path.includes('{id}') ? [{ name: 'id', in: 'path', required: true, schema: { type: 'string' } }] : []
   const inQuery = Object.entries(query).map(([name, one]) => ({ name, in: 'query', required: false, ...one }))
+  const inHeader = Object.entries(headers).map(([name, one]) => ({ name, in: 'header', required: false, ...one }))
   return {
     summary,
     operationId: `${method}_${path.replace(/[^a-z]+/gi, '_').replace(/^_|_$/g, '')}`,
-    parameters: [...inPath, ...inQuery],
+    parameters: [...inPath, ...inQuery, ...inHeader],
     ...(body === undefined
       ? {}
       : { requestBody: { required: false, content: { 'application/json': { schema: body } } } }),
     responses: { ...Object.fromEntries(answered), default: failure },
-    ...(withKeys && !open ? { security: [{ key: [] }] } : {}),
+    ...(withKeys && !open ? { security: [{ key: [] }, { bearer: [] }] } : {}),
   }
 }
 

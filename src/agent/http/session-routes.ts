@@ -112,6 +112,7 @@ export function sessionRoutes(
     const session = await sessionOf(request)
     const body = checkRun(bodyOf(request))
     const goal = goalOf(body)
+    const asked = readEventQuery(request.query)
     if (body.model !== undefined) agent.checkModel(body.model)
     const whenBusy = body.on_busy === undefined || body.on_busy === 'reject' ? 'refuse' : body.on_busy
     const order = {
@@ -124,7 +125,7 @@ export function sessionRoutes(
     const run = await runner.submit(session, order)
     if (wantsStream(request, body.goal === undefined)) {
       const query = {
-        ...readEventQuery(request.query),
+        ...asked,
         until: 'done' as const,
         runId: run.id,
         after: run.afterSeq,
@@ -134,13 +135,16 @@ export function sessionRoutes(
       return reply
     }
     const url = `/sessions/${session.id}/events?after=${run.afterSeq}`
-    return reply.code(202).send({ run_id: run.id, session_id: session.id, status: run.status, events_url: url })
+    // A repetition gets the receipt that the first call got, though the run may have ended since.
+    const status = run.status === 'queued' ? 'queued' : 'running'
+    return reply.code(202).send({ run_id: run.id, session_id: session.id, status, events_url: url })
   })
 
   app.get<WithId>('/sessions/:id/events', async (request, reply) => {
     const session = await sessionOf(request)
     const query = readEventQuery(request.query)
     const start = await streams.start(session, request, query)
+    if (request.method === 'HEAD') return reply.type('text/event-stream; charset=utf-8').send()
     if (query.until === 'done' && !start.bare && (await streams.isOver(session, start.after)))
       return reply.code(204).send()
     await streams.stream(session, reply, { ...query, ...start })

@@ -26,7 +26,8 @@ export function memoryStore(): AgentStore {
     sessions: {
       async create(session, receipt) {
         const known = receipts.find(receipt)
-        if (known !== null) return copy(need(known).session)
+        const earlier = known === null ? undefined : sessions.get(known)
+        if (earlier) return copy(earlier.session)
         sessions.set(session.id, {
           session: { ...session },
           events: [],
@@ -113,8 +114,7 @@ export function memoryStore(): AgentStore {
         kept.generation += 1
         return kept.generation
       },
-      unfinished: async () =>
-        [...sessions.values()].filter(({ session }) => session.status !== 'idle').map(({ session }) => copy(session)),
+      unfinished: async () => [...sessions.values()].filter(isUnfinished).map(({ session }) => copy(session)),
     },
     close: async () => sessions.clear(),
   }
@@ -124,6 +124,10 @@ export function memoryStore(): AgentStore {
     if (kept === undefined) throw new AppError('not_found', `There is no session ${sessionId}.`)
     return kept
   }
+}
+
+function isUnfinished({ session, runs }: Kept): boolean {
+  return session.status !== 'idle' || [...runs.values()].some(({ status }) => status === 'queued')
 }
 
 function apply(kept: Kept, entry: LogEntry): number {

@@ -20,7 +20,7 @@ export interface AgentStore {
 }
 
 export interface SessionStore {
-  /** Keeps a session; with a key that is known: the earlier one (same body) or `key_reused` (another body). */
+  /** Keeps a session; with a key that is known: the earlier one if it is still there (same body), or `key_reused` (another body). */
   create(session: Session, receipt: Receipt | null): Promise<Session>
   get(id: string): Promise<Session | null>
   /** Newest first; after `cursor` (a session id) when given. */
@@ -79,7 +79,7 @@ export interface RunStore {
   next(sessionId: string, now: number): Promise<Run | null>
   /** A new owner's generation, greater than any before. Appends with an older one fail. */
   fence(sessionId: string): Promise<number>
-  /** Sessions whose state says that they work or wait: for the start after a crash, and for expiring plans. */
+  /** Sessions that work, wait, or have queued runs: for the start after a crash, and for expiring plans. */
   unfinished(): Promise<Session[]>
 }
 

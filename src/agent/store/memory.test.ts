@@ -1,0 +1,4 @@
+import { memoryStore } from './memory.ts'
+import { agentStoreContract } from './store.contract.ts'
+
+agentStoreContract('memory', async () => memoryStore())
