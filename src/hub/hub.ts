@@ -69,6 +69,8 @@ export interface Hub {
   showTyping(client: Client, recipient: Recipient, on: boolean): Promise<void>
   stopTyping(client: Client): void
   uploadUrl(body: string): Promise<string>
+  /** A new client, with its queue, and its token. */
+  addClient: Registry['register']
   removeClient(client: Client): Promise<number>
   /** False while what comes from the service cannot be stored. */
   readonly isStoring: boolean
@@ -184,6 +186,11 @@ export async function openHub(options: HubOptions): Promise<Hub> {
     },
     stopTyping: ({ id }) => typing.stopClient(id),
     uploadUrl: (body) => orDown(upstream.uploadUrl(body, AbortSignal.timeout(CALL_MS))),
+    async addClient(name, how) {
+      const added = await registry.register(name, how)
+      delivery.position(added.client.id)
+      return added
+    },
     async removeClient({ id }) {
       const died = await registry.remove(id)
       delivery.forget(id)

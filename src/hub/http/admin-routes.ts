@@ -33,7 +33,7 @@ export function adminRoutes(app: HttpServer, hub: Hub, auth: AdminAuth): void {
       const { name, label, fallback = false } = checkRegister(bodyOf(request))
       const wanted = validName(name)
       const shown = label === undefined || label.trim() === '' ? wanted : validText('label', label.trim())
-      const { client, token } = await registry.register(wanted, { label: shown, fallback })
+      const { client, token } = await hub.addClient(wanted, { label: shown, fallback })
       return reply.code(201).send({ name: client.name, label: client.label, token, created_at: iso(client.createdAt) })
     })
 

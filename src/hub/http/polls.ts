@@ -2,9 +2,10 @@ import type { IncomingMessage, ServerResponse } from 'node:http'
 import { AppError } from '../../kit/errors.ts'
 import type { Log } from '../../kit/log.ts'
 import { withMembers } from '../../kit/lossless-json.ts'
-import type { PollAnswer } from '../delivery.ts'
+import type { PollAnswer, PollConnection } from '../delivery.ts'
 import type { Hub } from '../hub.ts'
 import type { Batch } from '../queue.ts'
+import type { Registry } from '../registry.ts'
 import { hubErrorAnswer } from './errors.ts'
 import type { Receipts } from './receipts.ts'
 import type { Caller } from './relay-auth.ts'
@@ -23,54 +24,87 @@ export function pollServer(hub: Hub, receipts: Receipts, log: Log): ServePoll {
 
   return (request, response, { client, tokenHash }, cursor) => {
     const closePoll = hub.registry.pollOpened(client)
-    const connection = {
-      // `close` of the request fires as soon as its body is read; the response's does not.
-      isClosed: () => response.destroyed || request.socket.destroyed,
-      onClose: (listener: () => void) => void response.once('close', listener),
-      abort: () => void request.socket.destroy(),
-    }
-    const isGood = () => hub.registry.isGood(tokenHash)
-    hub.delivery
-      .poll({ client, tokenHash, cursor, connection, isGood })
-      .then((answer) => {
+    const connection = new PollSocket(request, response, hub.registry, tokenHash)
+    // One step for both ends of the wait: every further promise would be kept for as long.
+    hub.delivery.poll({ client, tokenHash, cursor, connection }).then(
+      (answer) => {
+        closePoll()
         countPoll(hub, answer)
-        answerPoll(answer)
-      })
-      .catch(fail)
-      .finally(closePoll)
+        answerPoll(answer, connection)
+      },
+      (error: unknown) => {
+        closePoll()
+        fail(connection, error)
+      },
+    )
+  }
 
-    function answerPoll(answer: PollAnswer): void {
-      switch (answer.type) {
-        case 'messages':
-          receipts.write(response, messagesBody(answer.batch, answer.cursor), answer.batch, false)
-          break
-        case 'empty':
-          receipts.write(response, emptyBody(answer.cursor), null, answer.closing)
-          break
-        case 'displaced':
-          setTimeout(fail, answer.delayMs, displaced())
-          break
-        case 'revoked':
-          fail(new AppError('unauthorized', 'This token is no longer good; ask the hub’s operator for a new one.'))
-          break
-        case 'gone':
-          response.destroy()
-      }
+  function answerPoll(answer: PollAnswer, socket: PollSocket): void {
+    switch (answer.type) {
+      case 'messages':
+        receipts.write(socket.response, messagesBody(answer.batch, answer.cursor), answer.batch, false)
+        break
+      case 'empty':
+        receipts.write(socket.response, emptyBody(answer.cursor), null, answer.closing)
+        break
+      case 'displaced':
+        setTimeout(fail, answer.delayMs, socket, displaced())
+        break
+      case 'revoked':
+        fail(
+          socket,
+          new AppError('unauthorized', 'This token is no longer good; ask the hub’s operator for a new one.'),
+        )
+        break
+      case 'gone':
+        socket.response.destroy()
     }
+  }
 
-    function fail(error: unknown): void {
-      if (response.headersSent || response.destroyed) return void response.destroy()
-      const { url = '', method = '' } = request
-      const { status, headers = {}, body } = errorAnswer(error, { url, method })
-      const text = JSON.stringify(body)
-      const length = Buffer.byteLength(text)
-      response.writeHead(status, {
-        ...headers,
-        'content-type': 'application/json; charset=utf-8',
-        'content-length': length,
-      })
-      response.end(text)
-    }
+  function fail({ request, response }: PollSocket, error: unknown): void {
+    if (response.headersSent || response.destroyed) return void response.destroy()
+    const { url = '', method = '' } = request
+    const { status, headers = {}, body } = errorAnswer(error, { url, method })
+    const text = JSON.stringify(body)
+    const length = Buffer.byteLength(text)
+    response.writeHead(status, {
+      ...headers,
+      'content-type': 'application/json; charset=utf-8',
+      'content-length': length,
+    })
+    response.end(text)
+  }
+}
+
+/** A poll's connection as delivery sees it. A class, since its methods are then there once and not once per poll. */
+class PollSocket implements PollConnection {
+  readonly request: IncomingMessage
+  readonly response: ServerResponse
+  readonly #registry: Registry
+  readonly #tokenHash: string
+
+  constructor(request: IncomingMessage, response: ServerResponse, registry: Registry, tokenHash: string) {
+    this.request = request
+    this.response = response
+    this.#registry = registry
+    this.#tokenHash = tokenHash
+  }
+
+  isClosed(): boolean {
+    return this.response.destroyed || this.request.socket.destroyed
+  }
+
+  /** `close` of the request fires as soon as its body is read; the response's does not. */
+  onClose(listener: () => void): void {
+    this.response.once('close', listener)
+  }
+
+  abort(): void {
+    this.request.socket.destroy()
+  }
+
+  isGood(): boolean {
+    return this.#registry.isGood(this.#tokenHash)
   }
 }
 
