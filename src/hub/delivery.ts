@@ -37,8 +37,8 @@ export type PollAnswer =
 /** Hands each client its messages: none lost, and twice only where nothing else is possible. */
 export interface DeliveryDesk {
   poll(poll: Poll): Promise<PollAnswer>
-  /** Queues changed in the store: wakes who waits. */
-  advance(positions: QueuePosition[]): void
+  /** Queues changed in the store: wakes who waits. `fresh` is what was appended, so that they need not read it again. */
+  advance(positions: QueuePosition[], fresh?: ReadonlyMap<number, Delivery[]>): void
   /** A context token was used, so the answer it came in did arrive. */
   used(owner: ContextOwner): void
   /** Takes messages that waited for longer than a day to the dead letters. */
@@ -95,15 +95,19 @@ export async function openDelivery(options: DeliveryOptions): Promise<DeliveryDe
   const conflictAt = new Map<number, number>()
   const deadlines = sharedDeadlines(holdMs)
   let draining = false
+  let fresh: Delivery[] = []
   for (const position of await store.positions()) queues.set(position.clientId, openQueue(position, store, now))
 
   return {
     poll,
-    advance(positions) {
+    advance(positions, appended) {
       for (const position of positions) {
         queueOf(position.clientId).advance(position)
+        // There for those who hear the ring at once; who comes later reads the store.
+        fresh = appended?.get(position.clientId) ?? []
         doorbell.ring(bell(position.clientId))
       }
+      fresh = []
     },
     used: (owner) => queues.get(owner.clientId)?.used(owner.seq),
     expire,
@@ -193,7 +197,8 @@ export async function openDelivery(options: DeliveryOptions): Promise<DeliveryDe
   async function readBatch(queue: Queue, after: () => number, limit: number): Promise<Delivery[]> {
     const { clientId, lastSeq, settledSeq } = queue.position
     if (lastSeq <= after()) return []
-    const rows = await store.read(clientId, after(), limit, now() - KEEP_MS)
+    const isNext = fresh[0]?.seq === after() + 1 && after() >= settledSeq
+    const rows = isNext ? fresh.slice(0, limit) : await store.read(clientId, after(), limit, now() - KEEP_MS)
     const first = rows[0]
     if (first && first.seq > settledSeq && first.failures >= DEAD_AFTER_FAILURES) {
       await bury(queue, first.seq, 'undeliverable')

@@ -5,6 +5,7 @@ import type { Metrics } from '../kit/metrics.ts'
 import { sleep } from '../kit/retry.ts'
 import { type DeliveryDesk, openDelivery } from './delivery.ts'
 import { createFigures, type Figures, observe } from './figures.ts'
+import { freshDeliveries } from './fresh.ts'
 import { createIntake, type Intake } from './intake.ts'
 import { openLane } from './lane.ts'
 import { type Link, linkText, openLink } from './link.ts'
@@ -223,7 +224,7 @@ export async function openHub(options: HubOptions): Promise<Hub> {
     const quarantined = result.entries.filter(({ state }) => state === 'quarantined')
     if (quarantined.length > 0)
       log.warn('messages could not be read and were set aside', { count: quarantined.length, account: batch.account })
-    delivery.advance(result.positions)
+    delivery.advance(result.positions, freshDeliveries(batch, result))
     outbound.resume(result.sends)
   }
 

@@ -38,7 +38,7 @@ export function adminRoutes(app: HttpServer, hub: Hub, auth: AdminAuth): void {
     })
 
     scope.get('/hub/clients', async () => {
-      const all = registry.all().sort((a, b) => a.name.localeCompare(b.name, 'en'))
+      const all = registry.all().toSorted((a, b) => a.name.localeCompare(b.name, 'en'))
       return { clients: all.map(summary), total: all.length, online: registry.onlineCount() }
     })
 
