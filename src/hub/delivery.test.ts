@@ -1,4 +1,4 @@
-import { expect, test } from 'vitest'
+import { expect, test, vi } from 'vitest'
 import { fakeConnection, type TestDesk, testDesk } from '../../test/support/test-desk.ts'
 import { verifies } from '../../test/support/verifies.ts'
 import type { PollAnswer } from './delivery.ts'
@@ -145,6 +145,28 @@ test('a poll without a cursor has the batch before it acknowledged in the store 
   await desk.poll()
   const [position] = await desk.store.deliveries.positions()
   expect(position?.settledSeq).toBe(1)
+})
+
+test('a parked poll gets what was just committed without reading it again; one that comes later reads', async () => {
+  const desk = await testDesk()
+  const read = vi.spyOn(desk.store.deliveries, 'read')
+  const parked = desk.poll()
+  await vi.waitFor(() => expect(desk.desk.parked).toBe(1))
+  await desk.putFresh('one', 'two')
+  expect(desk.texts(await parked)).toEqual(['one', 'two'])
+  expect(read).not.toHaveBeenCalled()
+  await desk.putFresh('three')
+  expect(desk.texts(await desk.poll())).toEqual(['three'])
+  expect(read).toHaveBeenCalledOnce()
+})
+
+test('a parked poll that is further behind than what was just committed gets all from the store, in order', async () => {
+  const desk = await testDesk()
+  const parked = desk.poll()
+  await vi.waitFor(() => expect(desk.desk.parked).toBe(1))
+  await desk.commit('one')
+  await desk.putFresh('two')
+  expect(desk.texts(await parked)).toEqual(['one', 'two'])
 })
 
 verifies('delivery:cursor:foreign', async () => {

@@ -1,7 +1,7 @@
 import { sharedDeadlines } from '../kit/deadlines.ts'
 import type { Doorbell } from '../kit/doorbell.ts'
 import { AppError } from '../kit/errors.ts'
-import { nextBatch } from '../kit/tail.ts'
+import { nextBatch, type Wait } from '../kit/tail.ts'
 import { type Cursor, readCursor, writeCursor } from './cursor.ts'
 import type { Client, ContextOwner, DeathReason, Delivery, QueuePosition } from './model.ts'
 import { type Batch, openQueue, type Queue } from './queue.ts'
@@ -15,6 +15,8 @@ export interface PollConnection {
   onClose(listener: () => void): void
   /** Ends a connection whose answer hangs, so that it cannot arrive after all. */
   abort(): void
+  /** The token is still good; a message must not go out under one that is not. */
+  isGood?(): boolean
 }
 
 export interface Poll {
@@ -23,8 +25,6 @@ export interface Poll {
   /** `get_updates_buf` as it came; undefined when the body had none. */
   cursor: string | undefined
   connection: PollConnection
-  /** Asked before anything is handed out: the token may have run out while the poll waited. */
-  isGood?: () => boolean
 }
 
 export type PollAnswer =
@@ -37,8 +37,8 @@ export type PollAnswer =
 /** Hands each client its messages: none lost, and twice only where nothing else is possible. */
 export interface DeliveryDesk {
   poll(poll: Poll): Promise<PollAnswer>
-  /** Queues changed in the store: wakes who waits. */
-  advance(positions: QueuePosition[]): void
+  /** Queues changed in the store: wakes who waits. `fresh` is what was appended, so that they need not read it again. */
+  advance(positions: QueuePosition[], fresh?: ReadonlyMap<number, Delivery[]>): void
   /** A context token was used, so the answer it came in did arrive. */
   used(owner: ContextOwner): void
   /** Takes messages that waited for longer than a day to the dead letters. */
@@ -79,10 +79,12 @@ const TELL_AGAIN_MS = 10 * 60_000
 /** One poll that is being served. */
 interface LivePoll {
   tokenHash: string
-  isClosed: () => boolean
+  connection: PollConnection
   /** How it ended, when something other than messages or time ended it. */
   ending: PollAnswer | null
   stop: () => void
+  /** Takes it off the clock. */
+  cancel?: () => void
 }
 
 /** Opens the desk with the queues as the store has them. */
@@ -93,15 +95,19 @@ export async function openDelivery(options: DeliveryOptions): Promise<DeliveryDe
   const conflictAt = new Map<number, number>()
   const deadlines = sharedDeadlines(holdMs)
   let draining = false
+  let fresh: Delivery[] = []
   for (const position of await store.positions()) queues.set(position.clientId, openQueue(position, store, now))
 
   return {
     poll,
-    advance(positions) {
+    advance(positions, appended) {
       for (const position of positions) {
         queueOf(position.clientId).advance(position)
+        // There for those who hear the ring at once; who comes later reads the store.
+        fresh = appended?.get(position.clientId) ?? []
         doorbell.ring(bell(position.clientId))
       }
+      fresh = []
     },
     used: (owner) => queues.get(owner.clientId)?.used(owner.seq),
     expire,
@@ -125,7 +131,7 @@ export async function openDelivery(options: DeliveryOptions): Promise<DeliveryDe
     },
   }
 
-  async function poll({ client, tokenHash, cursor: sent, connection, isGood }: Poll): Promise<PollAnswer> {
+  async function poll({ client, tokenHash, cursor: sent, connection }: Poll): Promise<PollAnswer> {
     const queue = queueOf(client.id)
     if (!live.has(client.id) && live.size >= options.maxParked) {
       throw new AppError('too_many_polls', 'Too many polls are waiting at this hub; try again shortly.', {
@@ -133,25 +139,27 @@ export async function openDelivery(options: DeliveryOptions): Promise<DeliveryDe
       })
     }
     displace(client.id)
-    const me: LivePoll = { tokenHash, isClosed: connection.isClosed, ending: null, stop: () => {} }
+    const me: LivePoll = { tokenHash, connection, ending: null, stop: doNothing }
     live.set(client.id, me)
     try {
       const cursor = readCursor(sent, hubId, client.id, queue.position.lastSeq)
       const { after, limit, isUnsaved } = await settle(queue, client, cursor)
       if (me.ending) return me.ending
-      const batch = await wait(queue, me, { after, limit, connection })
+      const waiting = draining ? null : nextBatch(doorbell, bell(client.id), () => readBatch(queue, after, limit))
+      const batch = waiting === null ? undefined : await held(waiting, me)
       // Durable before the next batch goes out: a crash repeats what was in flight, not what was acknowledged. Not before
       // the poll is parked: the commit of that batch mostly brings it along, and then this waits for nothing.
       if (isUnsaved && batch !== undefined) await store.flush(client.id)
       if (me.ending) return me.ending
-      if (batch !== undefined && isGood?.() === false) return { type: 'revoked' }
+      if (batch !== undefined && connection.isGood?.() === false) return { type: 'revoked' }
       if (connection.isClosed()) return { type: 'gone' }
       if (batch === undefined)
         return { type: 'empty', cursor: writeCursor(hubId, client.id, after()), closing: draining }
       // From here to the caller's write nothing is awaited: no other poll can come in between.
-      const handed = queue.handOut(batch, connection.abort)
+      const handed = queue.handOut(batch, () => connection.abort())
       return { type: 'messages', batch: handed, cursor: writeCursor(hubId, client.id, handed.toSeq) }
     } finally {
+      me.cancel?.()
       if (live.get(client.id) === me) live.delete(client.id)
     }
   }
@@ -178,27 +186,19 @@ export async function openDelivery(options: DeliveryOptions): Promise<DeliveryDe
     return { after: () => from, limit: repeated ? 1 : MAX_BATCH, isUnsaved: false }
   }
 
-  async function wait(
-    queue: Queue,
-    me: LivePoll,
-    { after, limit, connection }: { after: () => number; limit: number; connection: PollConnection },
-  ): Promise<Delivery[] | undefined> {
-    if (draining) return undefined
-    const waiting = nextBatch(doorbell, bell(queue.position.clientId), () => readBatch(queue, after, limit))
+  /** The batch of a wait that ends with the hold, or when the client hangs up. */
+  function held(waiting: Wait<Delivery>, me: LivePoll): Promise<Delivery[] | undefined> {
     me.stop = waiting.stop
-    connection.onClose(waiting.stop)
-    const cancel = deadlines.add(waiting.stop)
-    try {
-      return await waiting.batch
-    } finally {
-      cancel()
-    }
+    me.connection.onClose(waiting.stop)
+    me.cancel = deadlines.add(waiting.stop)
+    return waiting.batch
   }
 
   async function readBatch(queue: Queue, after: () => number, limit: number): Promise<Delivery[]> {
     const { clientId, lastSeq, settledSeq } = queue.position
     if (lastSeq <= after()) return []
-    const rows = await store.read(clientId, after(), limit, now() - KEEP_MS)
+    const isNext = fresh[0]?.seq === after() + 1 && after() >= settledSeq
+    const rows = isNext ? fresh.slice(0, limit) : await store.read(clientId, after(), limit, now() - KEEP_MS)
     const first = rows[0]
     if (first && first.seq > settledSeq && first.failures >= DEAD_AFTER_FAILURES) {
       await bury(queue, first.seq, 'undeliverable')
@@ -237,7 +237,7 @@ export async function openDelivery(options: DeliveryOptions): Promise<DeliveryDe
     if (older === undefined) return
     const repeats = now() - (conflictAt.get(clientId) ?? Number.NEGATIVE_INFINITY) < CONFLICT_REPEATS_WITHIN_MS
     // One that has hung up already is no conflict.
-    const closed = older.isClosed()
+    const closed = older.connection.isClosed()
     if (!closed) conflictAt.set(clientId, now())
     end(clientId, older, closed ? { type: 'gone' } : { type: 'displaced', delayMs: repeats ? CONFLICT_DELAY_MS : 0 })
   }
@@ -256,6 +256,8 @@ export async function openDelivery(options: DeliveryOptions): Promise<DeliveryDe
     return fresh
   }
 }
+
+function doNothing(): void {}
 
 /** A client that never echoed a cursor sends the same empty one for ever: it counts as none. */
 function isImplicit(cursor: Cursor, client: Client): boolean {

@@ -5,6 +5,7 @@ import type { Metrics } from '../kit/metrics.ts'
 import { sleep } from '../kit/retry.ts'
 import { type DeliveryDesk, openDelivery } from './delivery.ts'
 import { createFigures, type Figures, observe } from './figures.ts'
+import { freshDeliveries } from './fresh.ts'
 import { createIntake, type Intake } from './intake.ts'
 import { openLane } from './lane.ts'
 import { type Link, linkText, openLink } from './link.ts'
@@ -69,6 +70,8 @@ export interface Hub {
   showTyping(client: Client, recipient: Recipient, on: boolean): Promise<void>
   stopTyping(client: Client): void
   uploadUrl(body: string): Promise<string>
+  /** A new client, with its queue, and its token. */
+  addClient: Registry['register']
   removeClient(client: Client): Promise<number>
   /** False while what comes from the service cannot be stored. */
   readonly isStoring: boolean
@@ -184,6 +187,11 @@ export async function openHub(options: HubOptions): Promise<Hub> {
     },
     stopTyping: ({ id }) => typing.stopClient(id),
     uploadUrl: (body) => orDown(upstream.uploadUrl(body, AbortSignal.timeout(CALL_MS))),
+    async addClient(name, how) {
+      const added = await registry.register(name, how)
+      delivery.position(added.client.id)
+      return added
+    },
     async removeClient({ id }) {
       const died = await registry.remove(id)
       delivery.forget(id)
@@ -216,7 +224,7 @@ export async function openHub(options: HubOptions): Promise<Hub> {
     const quarantined = result.entries.filter(({ state }) => state === 'quarantined')
     if (quarantined.length > 0)
       log.warn('messages could not be read and were set aside', { count: quarantined.length, account: batch.account })
-    delivery.advance(result.positions)
+    delivery.advance(result.positions, freshDeliveries(batch, result))
     outbound.resume(result.sends)
   }
 

@@ -128,7 +128,8 @@ function fingerprint(message: Fields, items: Fields[]): string | null {
   const content = whole.includes('"msg_id"')
     ? JSON.stringify(items, (key, value) => (key === 'msg_id' ? undefined : value))
     : whole
-  return hash('sha256', JSON.stringify([String(userId).toLowerCase(), createdMs, seq, content]), 'base64')
+  // The time stands in front so that new ones lie next to each other in the index.
+  return `${createdMs}.${hash('sha256', JSON.stringify([String(userId).toLowerCase(), createdMs, seq, content]), 'base64')}`
 }
 
 /** Unix milliseconds; null for what is no time (`1e400` is valid JSON). */

@@ -1,6 +1,6 @@
 import { randomFillSync } from 'node:crypto'
 import { type Inbound, readInbound, replaceText, specJson } from './inbound.ts'
-import type { IngestBatch, IngestEntry, IngestResult, QueueBounds } from './model.ts'
+import type { Client, IngestBatch, IngestEntry, IngestResult, QueueBounds } from './model.ts'
 import type { Registry } from './registry.ts'
 import { type RoutableClient, type Routing, type RoutingView, route } from './router.ts'
 import type { HubStore } from './store/port.ts'
@@ -29,11 +29,12 @@ export interface Intake {
 
 export function createIntake(options: IntakeOptions): Intake {
   const { store, registry, account, now } = options
+  const routable = routableClients(registry)
 
   return {
     async take({ messages, cursor }) {
       const at = now()
-      const clients = routableClients(registry)
+      const clients = routable()
       // A `/use` in this batch counts for the user's next message in it.
       const chosen = new Map<string, number | null>()
       const entries: IngestEntry[] = []
@@ -48,7 +49,7 @@ export function createIntake(options: IntakeOptions): Intake {
       options.onStored(await store.messages.ingest(batch), batch)
     },
     async dryRun(userId, text) {
-      const view = await viewFor(userId, null, routableClients(registry), new Map())
+      const view = await viewFor(userId, null, routable(), new Map())
       return route(text, view)
     },
   }
@@ -145,13 +146,34 @@ export function newContextToken(): string {
   return `ctx_${random.toString('base64url', randomUsed - TOKEN_BYTES, randomUsed)}`
 }
 
-function routableClients(registry: Registry): RoutableClient[] {
-  return registry.all().map((client) => ({
+/** The clients as routing sees them; made anew only when one comes or goes, since every batch asks. */
+function routableClients(registry: Registry): () => RoutableClient[] {
+  let all: readonly Client[] = []
+  let routable: RoutableClient[] = []
+  return () => {
+    if (all !== registry.all()) {
+      all = registry.all()
+      routable = all.map((client) => liveView(client, registry))
+    }
+    return routable
+  }
+}
+
+function liveView(client: Client, registry: Registry): RoutableClient {
+  return {
     id: client.id,
     name: client.name,
-    online: registry.isOnline(client),
-    isDefault: client.isDefault,
-    fallback: client.fallback,
-    passthrough: client.passthrough,
-  }))
+    get online() {
+      return registry.isOnline(client)
+    },
+    get isDefault() {
+      return client.isDefault
+    },
+    get fallback() {
+      return client.fallback
+    },
+    get passthrough() {
+      return client.passthrough
+    },
+  }
 }

@@ -123,6 +123,11 @@ export interface IngestResult {
   entries: { messageId: number; state: MessageState; duplicateOf: number | null }[]
   /** The queues that changed. */
   positions: QueuePosition[]
+  /** What now stands at their tails, in the order of `seq`; `entry` counts the batch's entries. */
+  queued: (Pick<Delivery, 'seq' | 'messageId' | 'contextToken' | 'bytes' | 'wireId'> & {
+    entry: number
+    clientId: number
+  })[]
   died: { clientId: number; reason: DeathReason; count: number }[]
   /** Notices that are to be sent now. */
   sends: PendingSend[]

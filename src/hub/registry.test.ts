@@ -257,7 +257,7 @@ test('the default is one client at most, in memory and in the store', async () =
   const { registry, store } = await testRegistry()
   for (const name of ['a', 'b', 'c']) await registry.register(name, PLAIN)
   await Promise.all(registry.all().map(({ id }) => registry.update(id, { isDefault: true })))
-  const defaults = (clients: { name: string; isDefault: boolean }[]) =>
+  const defaults = (clients: readonly { name: string; isDefault: boolean }[]) =>
     clients.filter(({ isDefault }) => isDefault).map(({ name }) => name)
   expect(defaults(registry.all())).toEqual(['c'])
   expect(defaults((await store.clients.load()).clients)).toEqual(['c'])

@@ -5,8 +5,8 @@ import type { ClientPatch, ClientStore } from './store/port.ts'
 
 /** The registered clients, in memory, as the store has them; and who of them is there. */
 export interface Registry {
-  /** In the order of registration. */
-  all(): Client[]
+  /** In the order of registration. The same list until a client comes or goes. */
+  all(): readonly Client[]
   get(id: number): Client | undefined
   byName(name: string): Client | undefined
   /** The client a virtual token belongs to. */
@@ -43,13 +43,17 @@ export async function openRegistry(store: ClientStore, now: () => number): Promi
   const touchedAt = new Map<number, number>()
   const listeners: ((clientId: number, tokenHash: string) => void)[] = []
   const serially = serialiser()
+  let list: readonly Client[] | null = null
 
   const loaded = await store.load()
   for (const client of loaded.clients) keep(client)
   for (const token of loaded.tokens) tokens.set(token.hash, token)
 
   const registry: Registry = {
-    all: () => [...clients.values()],
+    all() {
+      list ??= [...clients.values()]
+      return list
+    },
     get: (id) => clients.get(id),
     byName: (name) => names.get(nameKey(name)),
     authenticate(token) {
@@ -113,6 +117,7 @@ export async function openRegistry(store: ClientStore, now: () => number): Promi
         for (const token of [...tokens.values()]) if (token.clientId === id) revoke(token)
         const client = clients.get(id)
         clients.delete(id)
+        list = null
         if (client) names.delete(nameKey(client.name))
         return died
       }),
@@ -147,6 +152,7 @@ export async function openRegistry(store: ClientStore, now: () => number): Promi
 
   function keep(client: Client): void {
     clients.set(client.id, client)
+    list = null
     names.set(nameKey(client.name), client)
   }
 

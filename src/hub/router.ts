@@ -68,7 +68,7 @@ export function route(text: string | null, view: RoutingView): Routing {
 
 /** Where a plain message goes: quote, choice, default, first online, first registered, nobody. */
 function implicitRoute({ clients, quotedId, chosenId, prefix }: RoutingView): Routing {
-  const byId = (id: number | null) => clients.find((client) => client.id === id)
+  const byId = (id: number | null) => (id === null ? undefined : clients.find((client) => client.id === id))
   const quoted = byId(quotedId)
   if (quoted) return to(quoted, 'quote')
   const chosen = byId(chosenId)

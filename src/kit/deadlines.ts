@@ -11,17 +11,17 @@ export interface Deadlines {
  * timer each would cost memory and wake-ups with thousands of parked polls.
  */
 export function sharedDeadlines(waitMs: number, now: () => number = performance.now.bind(performance)): Deadlines {
-  const waiting = new Map<object, { dueAt: number; onDue: () => void }>()
+  const waiting = new Set<{ dueAt: number; onDue: () => void }>()
   let timer: NodeJS.Timeout | undefined
 
   return {
     add(onDue) {
-      const key = {}
-      waiting.set(key, { dueAt: now() + waitMs, onDue })
+      const wait = { dueAt: now() + waitMs, onDue }
+      waiting.add(wait)
       timer ??= setTimeout(sweep, waitMs)
       return () => {
         // A timer for nobody would keep the process alive.
-        if (waiting.delete(key) && waiting.size === 0) arm()
+        if (waiting.delete(wait) && waiting.size === 0) arm()
       }
     },
     get size() {
@@ -32,9 +32,9 @@ export function sharedDeadlines(waitMs: number, now: () => number = performance.
   function sweep(): void {
     const at = now()
     try {
-      for (const [key, wait] of waiting) {
+      for (const wait of waiting) {
         if (wait.dueAt > at + 1) return
-        waiting.delete(key)
+        waiting.delete(wait)
         wait.onDue()
       }
     } finally {

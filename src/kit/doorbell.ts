@@ -22,12 +22,15 @@ export function memoryDoorbell(): Doorbell {
     },
     listen(key, onRing) {
       const present = listeners.get(key)
-      // Wrapped, so that one function listening twice is two listeners.
-      const own = () => onRing()
+      // Wrapped where somebody listens already, so that one function listening twice is two listeners.
+      const own = present === undefined ? onRing : () => onRing()
+      let isListening = true
       if (present === undefined) listeners.set(key, own)
       else if (typeof present === 'function') listeners.set(key, new Set([present, own]))
       else present.add(own)
       return () => {
+        if (!isListening) return
+        isListening = false
         const now = listeners.get(key)
         if (now === own) listeners.delete(key)
         else if (now instanceof Set && now.delete(own) && now.size === 0) listeners.delete(key)

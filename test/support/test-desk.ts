@@ -1,6 +1,7 @@
 import { onTestFinished } from 'vitest'
 import { type DeliveryDesk, openDelivery, type PollAnswer } from '../../src/hub/delivery.ts'
-import type { Client, IngestEntry, IngestResult } from '../../src/hub/model.ts'
+import { freshDeliveries } from '../../src/hub/fresh.ts'
+import type { Client, IngestBatch, IngestEntry, IngestResult } from '../../src/hub/model.ts'
 import { openMemoryStore } from '../../src/hub/store/memory.ts'
 import type { HubStore } from '../../src/hub/store/port.ts'
 import { memoryDoorbell } from '../../src/kit/doorbell.ts'
@@ -45,7 +46,9 @@ export interface TestDesk {
   clock: { nowMs: number }
   /** Stores messages of one user with these texts, as one commit, and tells the desk. */
   put(...texts: string[]): Promise<void>
-  /** The same, but the desk is not told. */
+  /** The same, and the desk is told what they are. */
+  putFresh(...texts: string[]): Promise<void>
+  /** The same as `put`, but the desk is not told. */
   commit(...texts: string[]): Promise<IngestResult>
   /** Polls; an answer with messages counts as written unless `unwritten`. */
   poll(
@@ -93,6 +96,11 @@ export async function testDesk(
     async put(...texts) {
       desk.advance((await commit(...texts)).positions)
     },
+    async putFresh(...texts) {
+      const batch = batchOf(texts)
+      const result = await store.messages.ingest(batch)
+      desk.advance(result.positions, freshDeliveries(batch, result))
+    },
     commit,
     async poll(cursor, { connection = fakeConnection(), unwritten = false, tokenHash = 'hash' } = {}) {
       const answer = await desk.poll({ client, tokenHash, cursor, connection })
@@ -108,8 +116,12 @@ export async function testDesk(
   }
 
   function commit(...texts: string[]): Promise<IngestResult> {
+    return store.messages.ingest(batchOf(texts))
+  }
+
+  function batchOf(texts: string[]): IngestBatch {
     const entries = texts.map((text) => entryFor(text, client.id))
-    return store.messages.ingest({ account: 'main', cursor: null, now: now(), entries, bounds: BOUNDS })
+    return { account: 'main', cursor: null, now: now(), entries, bounds: BOUNDS }
   }
 }
 

@@ -33,12 +33,12 @@ export function adminRoutes(app: HttpServer, hub: Hub, auth: AdminAuth): void {
       const { name, label, fallback = false } = checkRegister(bodyOf(request))
       const wanted = validName(name)
       const shown = label === undefined || label.trim() === '' ? wanted : validText('label', label.trim())
-      const { client, token } = await registry.register(wanted, { label: shown, fallback })
+      const { client, token } = await hub.addClient(wanted, { label: shown, fallback })
       return reply.code(201).send({ name: client.name, label: client.label, token, created_at: iso(client.createdAt) })
     })
 
     scope.get('/hub/clients', async () => {
-      const all = registry.all().sort((a, b) => a.name.localeCompare(b.name, 'en'))
+      const all = registry.all().toSorted((a, b) => a.name.localeCompare(b.name, 'en'))
       return { clients: all.map(summary), total: all.length, online: registry.onlineCount() }
     })
 

@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto'
 import { AppError } from '../../kit/errors.ts'
-import type { ErrorAnswer, Request } from '../../kit/http.ts'
+import type { ErrorAnswer } from '../../kit/http.ts'
 import type { Log } from '../../kit/log.ts'
 
 const STATUS: Record<string, number> = {
@@ -30,8 +30,15 @@ function isRelayPath(url: string): boolean {
   return url.startsWith('/relay/') || url.startsWith('/ilink/')
 }
 
+/** What an answer depends on beside the error. */
+export interface FailedRequest {
+  url: string
+  method: string
+  routeOptions?: { url?: string | undefined }
+}
+
 /** The one place where errors of the hub become answers. */
-export function hubErrorAnswer(log: Log): (error: unknown, request: Request) => ErrorAnswer {
+export function hubErrorAnswer(log: Log): (error: unknown, request: FailedRequest) => ErrorAnswer {
   return (error, request) => {
     const known =
       error instanceof AppError && STATUS[error.code] !== undefined ? error : unexpected(error, request, log)
@@ -55,12 +62,12 @@ function hubBody({ code, message, details, retryAfterMs }: AppError): unknown {
   return { error: { code, message, ...(Object.keys(more).length > 0 ? { details: more } : {}) } }
 }
 
-function unexpected(error: unknown, request: Request, log: Log): AppError {
+function unexpected(error: unknown, request: FailedRequest, log: Log): AppError {
   const reference = randomBytes(6).toString('hex')
   log.error('request failed unexpectedly', {
     reference,
     method: request.method,
-    route: request.routeOptions.url ?? '?',
+    route: request.routeOptions?.url ?? 'getupdates',
     error,
   })
   return new AppError('internal', `Something went wrong in the hub; its log says more under ${reference}.`, {

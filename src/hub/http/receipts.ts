@@ -1,13 +1,11 @@
-import type { Server } from 'node:http'
+import type { Server, ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
-import type { Reply, Request } from '../../kit/http.ts'
-import type { PollConnection } from '../delivery.ts'
 import type { Batch } from '../queue.ts'
 
 /** Watches the sockets for signs that an answer did not arrive. `finish` on a response only means that the kernel has it. */
 export interface Receipts {
   /** Writes an answer and lets its batch know what becomes of it. */
-  write(reply: Reply, body: string, batch: Batch | null, close: boolean): void
+  write(response: ServerResponse, body: string, batch: Batch | null, close: boolean): void
 }
 
 export function watchReceipts(server: Server): Receipts {
@@ -22,9 +20,7 @@ export function watchReceipts(server: Server): Receipts {
   server.on('request', (request) => void unproven.delete(request.socket))
 
   return {
-    write(reply, body, batch, close) {
-      const { raw } = reply
-      reply.hijack()
+    write(raw, body, batch, close) {
       if (batch !== null) {
         const { socket } = raw
         if (socket) unproven.set(socket, batch)
@@ -40,14 +36,5 @@ export function watchReceipts(server: Server): Receipts {
       })
       raw.end(body)
     },
-  }
-}
-
-/** A poll's connection as delivery sees it. `close` of the request fires as soon as its body is read; the response's does not. */
-export function pollConnection(request: Request, reply: Reply): PollConnection {
-  return {
-    isClosed: () => reply.raw.destroyed || request.raw.socket.destroyed,
-    onClose: (listener) => void reply.raw.once('close', listener),
-    abort: () => void request.raw.socket.destroy(),
   }
 }

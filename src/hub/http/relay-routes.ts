@@ -1,14 +1,13 @@
-import { setTimeout as delay } from 'node:timers/promises'
 import { AppError } from '../../kit/errors.ts'
 import type { HttpServer, Reply, Request } from '../../kit/http.ts'
+import type { Log } from '../../kit/log.ts'
 import { withMembers, withoutMembers } from '../../kit/lossless-json.ts'
 import { checker } from '../../kit/schema.ts'
 import { AnyBody, GetUpdatesBody, SendTypingBody } from '../../wire/relay.ts'
-import type { PollAnswer } from '../delivery.ts'
 import type { Hub } from '../hub.ts'
 import type { Client } from '../model.ts'
-import type { Batch } from '../queue.ts'
-import { pollConnection, type Receipts } from './receipts.ts'
+import { pollServer } from './polls.ts'
+import type { Receipts } from './receipts.ts'
 import { type Caller, relayCaller } from './relay-auth.ts'
 import { readSend } from './send-body.ts'
 import { readUploadAnswer } from './upload-answer.ts'
@@ -23,7 +22,7 @@ const checkTyping = checker(SendTypingBody)
 const checkAny = checker(AnyBody)
 
 /** The client endpoints: the spec's bodies and the real protocol's, one handler each, under both prefixes. */
-export function relayRoutes(app: HttpServer, hub: Hub, receipts: Receipts): void {
+export function relayRoutes(app: HttpServer, hub: Hub, receipts: Receipts, log: Log): void {
   const authenticate = relayCaller(hub)
   const callers = new WeakMap<Request, Caller>()
   // Before the body is read: a stranger's body is not worth parsing.
@@ -32,30 +31,31 @@ export function relayRoutes(app: HttpServer, hub: Hub, receipts: Receipts): void
     done()
   }
 
+  const callerOf = (request: Request) => {
+    const caller = callers.get(request)
+    if (caller === undefined) throw new Error('not authenticated')
+    return caller
+  }
+  const servePoll = pollServer(hub, receipts, log)
+
   const post = (path: string, bodyLimit: number, handler: (call: Call, reply: Reply) => Promise<unknown>) => {
     for (const prefix of PREFIXES) {
       app.post(`${prefix}/${path}`, { bodyLimit, onRequest }, async (request, reply) => {
-        const caller = callers.get(request)
-        if (caller === undefined) throw new Error('not authenticated')
+        const caller = callerOf(request)
         return handler({ ...caller, request, body: bodyOf(request, caller) }, reply)
       })
     }
   }
 
-  post('getupdates', POLL_BODY_BYTES, async ({ client, tokenHash, request, body }, reply) => {
-    const { get_updates_buf: cursor } = checkPoll(body)
-    const closePoll = hub.registry.pollOpened(client)
-    try {
-      const connection = pollConnection(request, reply)
-      const isGood = () => hub.registry.isGood(tokenHash)
-      const answer = await hub.delivery.poll({ client, tokenHash, cursor, connection, isGood })
-      countPoll(hub, answer)
-      await answerPoll(answer, reply, receipts)
-    } finally {
-      closePoll()
-    }
-    return reply
-  })
+  for (const prefix of PREFIXES) {
+    app.post(`${prefix}/getupdates`, { bodyLimit: POLL_BODY_BYTES, onRequest }, (request, reply) => {
+      const caller = callerOf(request)
+      const { get_updates_buf: cursor } = checkPoll(bodyOf(request, caller))
+      // From here on a poll is two Node objects: what the framework made for it is not kept while it waits.
+      reply.hijack()
+      servePoll(request.raw, reply.raw, caller, cursor)
+    })
+  }
 
   post('sendmessage', SEND_BODY_BYTES, async ({ client, request, body }, reply) => {
     const { contextToken, userId, message } = readSend(body, request.bodyText, request.headers['idempotency-key'])
@@ -128,47 +128,6 @@ function bodyOf(request: Request, { token }: Caller): unknown {
     )
   }
   return body
-}
-
-function countPoll({ figures, now }: Hub, answer: PollAnswer): void {
-  figures.polls.inc({ answer: answer.type })
-  if (answer.type !== 'messages') return
-  const fresh = answer.batch.messages.filter(({ failures }) => failures === 0)
-  for (const { queuedAt } of fresh) figures.wait.observe(Math.max(0, now() - queuedAt) / 1000)
-  figures.handedOut.inc({ kind: 'first' }, fresh.length)
-  if (fresh.length < answer.batch.messages.length)
-    figures.handedOut.inc({ kind: 'again' }, answer.batch.messages.length - fresh.length)
-}
-
-async function answerPoll(answer: PollAnswer, reply: Reply, receipts: Receipts): Promise<void> {
-  switch (answer.type) {
-    case 'messages':
-      return receipts.write(reply, messagesBody(answer.batch, answer.cursor), answer.batch, false)
-    case 'empty':
-      return receipts.write(
-        reply,
-        `{"ret":0,"errcode":0,"errmsg":"","messages":[],"msgs":[],"get_updates_buf":"${answer.cursor}"}`,
-        null,
-        answer.closing,
-      )
-    case 'displaced':
-      await delay(answer.delayMs)
-      throw new AppError('displaced', 'A newer poll with the same token took over; run one poller per token.')
-    case 'revoked':
-      throw new AppError('unauthorized', 'This token is no longer good; ask the hub’s operator for a new one.')
-    case 'gone':
-      reply.hijack()
-      reply.raw.destroy()
-  }
-}
-
-/** Stored texts are put together, never parsed and written again: ids keep their digits, unknown fields their place. */
-function messagesBody({ messages }: Batch, cursor: string): string {
-  const spec = messages.map(({ contextToken, spec }) => `{"context_token":"${contextToken}",${spec.slice(1)}`)
-  const real = messages.map(({ contextToken, wireId, raw }) =>
-    withMembers(raw, `"context_token":"${contextToken}","message_id":${wireId}`),
-  )
-  return `{"ret":0,"errcode":0,"errmsg":"","messages":[${spec.join(',')}],"msgs":[${real.join(',')}],"get_updates_buf":"${cursor}"}`
 }
 
 /** The hub's own ticket: clients keep theirs for a day, the service's live ten minutes, so the hub uses a live one itself. */

@@ -21,7 +21,7 @@ export function hubServer(hub: Hub, { log, ...options }: { log: Log } & AdminAut
     if (request.is404 && request.url.startsWith('/hub/')) auth.check(request)
     done()
   })
-  relayRoutes(app, hub, watchReceipts(app.server))
+  relayRoutes(app, hub, watchReceipts(app.server), log)
   adminRoutes(app, hub, auth)
   uiRoutes(app, auth)
   statusRoutes(app, hub, options)

@@ -1,4 +1,5 @@
 import { describe, expect } from 'vitest'
+import { freshDeliveries } from '../fresh.ts'
 import {
   ACCOUNT,
   batch,
@@ -50,6 +51,18 @@ export function ingestContract(open: OpenStore): void {
         raw: one.raw,
       })
       expect((await readAll(store, bob)).map(({ spec }) => spec)).toEqual([both.spec])
+    })
+
+    test('what it says it has queued is what is read, to the letter', async (store) => {
+      const [ada, bob] = [await register(store, 'ada'), await register(store, 'bob')]
+      await queueMessages(store, ada, 2)
+      const repeated = entryFor([ada])
+      const entries = [entryFor([ada, bob]), repeated, repeated, entryFor([ada], { upstreamId: null }), entryFor([bob])]
+      const kept = batch(entries)
+      const fresh = freshDeliveries(kept, await store.messages.ingest(kept))
+      expect([...fresh.keys()]).toEqual([ada.id, bob.id])
+      expect(fresh.get(ada.id)).toEqual((await readAll(store, ada)).slice(2))
+      expect(fresh.get(bob.id)).toEqual(await readAll(store, bob))
     })
 
     test('the cursor is kept per source', async (store) => {

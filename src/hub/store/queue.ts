@@ -84,12 +84,19 @@ export function deliveryBytes(raw: string): number {
   return Buffer.byteLength(raw)
 }
 
-/** Puts a message that the client never had at the tail. */
-export function append(db: Db, queue: Queue, message: QueuedMessage, contextToken: string, now: number): void {
+/** Puts a message that the client never had at the tail, and says as what. */
+export function append(
+  db: Db,
+  queue: Queue,
+  message: QueuedMessage,
+  contextToken: string,
+  now: number,
+): { seq: number; wireId: string } {
   const wireId = nextWireId(queue, message.upstreamId, now)
   queue.lastWireId = wireId
   insertAtTail(db, queue, { messageId: message.id, contextToken, bytes: message.bytes, wireId }, now)
   addParticipant(db, queue, message)
+  return { seq: queue.lastSeq, wireId }
 }
 
 /**

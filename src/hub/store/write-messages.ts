@@ -17,7 +17,7 @@ import { insertNotice } from './write-sends.ts'
 
 /** Keeps an upstream answer: all of it, or by an exception nothing. */
 export function ingest(db: Db, batch: IngestBatch): IngestResult {
-  const result: IngestResult = { entries: [], positions: [], died: [], sends: [] }
+  const result: IngestResult = { entries: [], positions: [], queued: [], died: [], sends: [] }
   const queues = new Map<number, Queue | undefined>()
   const conversations = conversationUpdates(batch.account, batch.now)
 
@@ -131,7 +131,9 @@ function enqueue(
       userKey: userKeyOf(entry.userId),
       bytes: deliveryBytes(raw),
     }
-    append(db, queue, message, contextToken, now)
+    const { seq, wireId } = append(db, queue, message, contextToken, now)
+    const queued = { entry: result.entries.length - 1, clientId, seq, messageId, contextToken, wireId }
+    result.queued.push({ ...queued, bytes: message.bytes })
   }
 }
 
