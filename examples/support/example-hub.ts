@@ -11,7 +11,10 @@ const CLI = fileURLToPath(new URL('../../dist/cli.js', import.meta.url))
 export async function startExampleHub(): Promise<{ url: string; simUrl: string; stop(): Promise<void> }> {
   const dataDir = await mkdtemp(join(tmpdir(), 'switchboard-example-'))
   const args = ['hub', '--addr', '127.0.0.1:0', '--data-dir', dataDir, '--log-level', 'error']
-  const child = spawn(process.execPath, [CLI, ...args], { stdio: ['ignore', 'pipe', 'inherit'] })
+  const child = spawn(process.execPath, [CLI, ...args], {
+    env: { ...process.env, NO_COLOR: '1' },
+    stdio: ['ignore', 'pipe', 'inherit'],
+  })
   const ended = once(child, 'exit')
   let banner = ''
   for await (const chunk of child.stdout) {
