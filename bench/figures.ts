@@ -46,7 +46,7 @@ export function tableOf(figures: readonly Figure[]): string {
   const rows = [
     ['', 'hub', 'bare', 'hub / bare', '(spread)', 'aim', ''],
     ...figures.map(({ name, unit, hub, bare, ratio, aim, isMet }) => [
-      `${name}, ${unit}`,
+      unit === '' ? name : `${name}, ${unit}`,
       number(hub.median),
       number(bare.median),
       ratio.median.toFixed(2),

@@ -16,6 +16,8 @@ export const LoadCall = Type.Union([
   /** Every client sends this many messages, one after the other, all clients at once. */
   Type.Object({ do: Type.Literal('send'), perClient: Type.Integer() }),
   Type.Object({ do: Type.Literal('hangUp') }),
+  /** Answers the milliseconds of CPU that the load generator has used. */
+  Type.Object({ do: Type.Literal('tellCpu') }),
 ])
 export type LoadCall = Static<typeof LoadCall>
 

@@ -39,6 +39,10 @@ async function act(call: LoadCall): Promise<unknown> {
       return current.received
     case 'send':
       return sendAll(call.perClient)
+    case 'tellCpu': {
+      const { user, system } = process.cpuUsage()
+      return (user + system) / 1000
+    }
     case 'hangUp':
       for (const { polling } of clients) polling.close()
       clients = []

@@ -27,6 +27,12 @@ export async function hangUp({ load }: Stage): Promise<void> {
   await ask(load, { do: 'hangUp' })
 }
 
+/** Milliseconds of CPU that the service and the clients have used. */
+export async function stageCpuMs({ load }: Stage): Promise<number> {
+  const { user, system } = process.cpuUsage()
+  return (user + system) / 1000 + Number(await ask(load, { do: 'tellCpu' }))
+}
+
 /** Says `count` messages at once, user after user, and measures until the clients have them all. Polls must be parked. */
 export async function measureThroughput({ sim, load }: Stage, server: Server, count: number): Promise<Run> {
   const run = await expect(load, count)

@@ -32,18 +32,20 @@ export interface Usage {
   rssBytes: number
 }
 
-export interface HubPlan {
+export interface Plan {
   sim: RunningSim
+  /** An account at the sim of its own; made when it is not there. */
+  bot: string
+  clients: number
+}
+
+export interface HubPlan extends Plan {
   /** One that has been used before has its clients already; then give their tokens. */
   dataDir: string
   tokens?: readonly string[]
-  clients: number
   /** Further arguments for node. */
   nodeArgs?: string[]
 }
-
-export const HUB_BOT = 'default'
-export const BARE_BOT = 'bare'
 
 // Nothing but messages ends a poll during a run.
 const HOLD_MS = 600_000
@@ -68,7 +70,7 @@ const PROBE = `data:text/javascript,${encodeURIComponent(`
 const PROBED = ['--expose-gc', '--import', PROBE]
 
 /** Starts the built hub on its own data directory. */
-export async function startHub({ sim, dataDir, clients, tokens, nodeArgs = [] }: HubPlan): Promise<Server> {
+export async function startHub({ sim, bot, clients, dataDir, tokens, nodeArgs = [] }: HubPlan): Promise<Server> {
   const settings = {
     addr: '127.0.0.1:0',
     'data-dir': dataDir,
@@ -79,22 +81,19 @@ export async function startHub({ sim, dataDir, clients, tokens, nodeArgs = [] }:
   }
   const flags = Object.entries(settings).flatMap(([name, value]) => [`--${name}`, value])
   const part = startPart('the hub', [...PROBED, ...nodeArgs, path('../dist/cli.js'), 'hub', ...flags], {
-    RELAY_UPSTREAM_TOKEN: sim.botToken,
+    RELAY_UPSTREAM_TOKEN: tokenOf(sim, bot),
   })
   const port = Number((await part.printed(ADDRESS, START_MS))[1])
   const url = `http://127.0.0.1:${port}`
   const parked = async () => Number(/^switchboard_hub_parked_polls (\d+)/m.exec(await get(`${url}/metrics`))?.[1])
-  return server('hub', HUB_BOT, part, { port, tokens: tokens ?? (await populate(url, sim, clients)), parked })
+  return server('hub', bot, part, { port, tokens: tokens ?? (await populate(url, { sim, bot, clients })), parked })
 }
 
 /** Starts the relay that the hub is measured against. */
-export async function startBare({ sim, clients }: { sim: RunningSim; clients: number }): Promise<Server> {
-  const token = sim.control.state().bots.some(({ name }) => name === BARE_BOT)
-    ? BARE_TOKEN
-    : sim.control.accounts.add({ name: BARE_BOT, token: BARE_TOKEN }).bot_token
+export async function startBare({ sim, bot, clients }: Plan): Promise<Server> {
   const part = startPart('the bare relay', [...PROBED, ...TSX, path('./bare-relay.ts')], {
     BARE_UPSTREAM_URL: sim.url,
-    BARE_UPSTREAM_TOKEN: token,
+    BARE_UPSTREAM_TOKEN: tokenOf(sim, bot),
     BARE_HOLD_MS: String(HOLD_MS),
   })
   const port = Number((await part.printed(ADDRESS, START_MS))[1])
@@ -105,7 +104,7 @@ export async function startBare({ sim, clients }: { sim: RunningSim; clients: nu
   }))
   await fetch(`${url}/bench/clients`, { method: 'POST', body: JSON.stringify(named) })
   const parked = async () => Number(await get(`${url}/bench/parked`))
-  return server('bare', BARE_BOT, part, { port, tokens: named.map((one) => one.token), parked })
+  return server('bare', bot, part, { port, tokens: named.map((one) => one.token), parked })
 }
 
 /** The user whose messages go to client `index`. */
@@ -113,7 +112,11 @@ export function userName(index: number): string {
   return `u${index}`
 }
 
-const BARE_TOKEN = 'ba2e00000000@im.bot:bench'
+function tokenOf(sim: RunningSim, bot: string): string {
+  const token = `${bot}:token`
+  const isThere = sim.control.state().bots.some(({ name }) => name === bot)
+  return isThere ? token : sim.control.accounts.add({ name: bot, token }).bot_token
+}
 
 function server(
   name: 'hub' | 'bare',
@@ -133,7 +136,7 @@ function server(
 }
 
 /** Registers clients and has user `i` choose client `i`. */
-async function populate(url: string, sim: RunningSim, count: number): Promise<string[]> {
+async function populate(url: string, { sim, bot, clients: count }: Plan): Promise<string[]> {
   const admin = hubAdmin({ url })
   const names = Array.from({ length: count }, (_, index) => `c${index}`)
   const tokens: string[] = []
@@ -141,9 +144,9 @@ async function populate(url: string, sim: RunningSim, count: number): Promise<st
     const some = await Promise.all(names.slice(from, from + AT_ONCE).map((name) => admin.register(name)))
     tokens.push(...some.map(({ token }) => token))
   }
-  const sends = () => sim.control.state().bots.find(({ name }) => name === HUB_BOT)?.sends ?? 0
+  const sends = () => sim.control.state().bots.find(({ name }) => name === bot)?.sends ?? 0
   const before = sends()
-  sim.control.sayAll(names.map((name, index) => ({ user: userName(index), bot: HUB_BOT, text: `/use ${name}` })))
+  sim.control.sayAll(names.map((name, index) => ({ user: userName(index), bot, text: `/use ${name}` })))
   await until(`${count} choices`, async () => sends() - before >= count)
   return tokens
 }

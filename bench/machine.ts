@@ -1,0 +1,52 @@
+import { closeSync, fsyncSync, openSync, writeSync } from 'node:fs'
+import { cpus, release } from 'node:os'
+import { join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { quantile } from './figures.ts'
+
+/** What a result depends on beside the code. */
+export interface Machine {
+  cpu: string
+  cores: number
+  kernel: string
+  node: string
+  /** How busy others kept it just before: above a few, the figures are worth little. */
+  busyPercent: number
+  /** How long the disk under the hub's data takes to make 4 kB durable. */
+  fsyncMs: number
+}
+
+export async function describeMachine(folder: string): Promise<Machine> {
+  const before = machineCpuMs()
+  await sleep(1_000)
+  const after = machineCpuMs()
+  const busy = (after.busy - before.busy) / (after.total - before.total)
+  return {
+    cpu: cpus()[0]?.model ?? 'unknown',
+    cores: cpus().length,
+    kernel: release(),
+    node: process.versions.node,
+    busyPercent: Math.round(100 * busy),
+    fsyncMs: Number(medianFsyncMs(join(folder, 'fsync')).toFixed(2)),
+  }
+}
+
+/** Milliseconds that all cores were busy, and that there were, since the start of the machine. */
+export function machineCpuMs(): { busy: number; total: number } {
+  const all = cpus().map(({ times: { user, nice, sys, irq, idle } }) => ({ busy: user + nice + sys + irq, idle }))
+  const busy = all.reduce((sum, one) => sum + one.busy, 0)
+  return { busy, total: busy + all.reduce((sum, one) => sum + one.idle, 0) }
+}
+
+function medianFsyncMs(path: string): number {
+  const file = openSync(path, 'w')
+  const block = Buffer.alloc(4096, 1)
+  const times = Array.from({ length: 50 }, () => {
+    const startedAt = performance.now()
+    writeSync(file, block)
+    fsyncSync(file)
+    return performance.now() - startedAt
+  })
+  closeSync(file)
+  return quantile(times, 0.5)
+}
