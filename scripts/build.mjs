@@ -7,7 +7,7 @@ const root = fileURLToPath(new URL('..', import.meta.url))
 rmSync(`${root}dist`, { recursive: true, force: true })
 const tsc = spawnSync(
   process.execPath,
-  [`${root}node_modules/typescript/bin/tsc`, '-p', `${root}tsconfig.build.json`],
+  [`${root}node_modules/typescript-7/bin/tsc`, '-p', `${root}tsconfig.build.json`],
   {
     stdio: 'inherit',
   },
