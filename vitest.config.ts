@@ -1,11 +1,34 @@
 import { defineConfig } from 'vitest/config'
 
+/** Tests that need the S3 server, which takes a quarter of a minute to start. */
+const WITH_S3 = ['src/**/*.s3.test.ts', 'test/scale/**/*.test.ts', 'test/support/servers/*.test.ts']
+
+const shared = {
+  pool: 'forks',
+  testTimeout: 20_000,
+  hookTimeout: 30_000,
+  restoreMocks: true,
+} as const
+
 export default defineConfig({
   test: {
-    include: ['src/**/*.test.ts', 'test/**/*.test.ts'],
-    pool: 'forks',
-    testTimeout: 20_000,
-    hookTimeout: 30_000,
-    restoreMocks: true,
+    projects: [
+      {
+        test: {
+          ...shared,
+          name: 'one machine',
+          include: ['src/**/*.test.ts', 'test/**/*.test.ts'],
+          exclude: [...WITH_S3, 'node_modules/**'],
+        },
+      },
+      {
+        test: {
+          ...shared,
+          name: 'several machines',
+          include: WITH_S3,
+          globalSetup: 'test/support/servers/shared-s3.ts',
+        },
+      },
+    ],
   },
 })

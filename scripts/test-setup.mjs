@@ -1,12 +1,15 @@
 // Runs before the tests: looks for what they need from the machine, installs it where that can be done, and says what to
 // do where it cannot. With CI=true nothing may be missing.
 import { spawnSync } from 'node:child_process'
-import { accessSync, constants, existsSync, statSync } from 'node:fs'
+import { accessSync, constants, existsSync, readdirSync, statSync } from 'node:fs'
 import { delimiter, join } from 'node:path'
 
+const POSTGRES = '/usr/lib/postgresql'
+
 /**
- * What the tests need: `commands` are tried in turn on the PATH, `variable` names one's own instead, `debian` is the
- * package that has it, and `without` is what is not run without it.
+ * What the tests need: `commands` are tried in turn on the PATH (and in `folders`), `variable` names one's own instead
+ * (`elsewhere`: it is a server, not a program), `debian` are the packages that have it, and `without` is what is not run
+ * without it.
  */
 const NEEDS = [
   {
@@ -23,6 +26,30 @@ const NEEDS = [
     debian: 'bubblewrap',
     without: 'the tests of the sandbox',
   },
+  {
+    name: 'Redis',
+    variable: 'TEST_REDIS_SERVER',
+    commands: ['redis-server', 'valkey-server'],
+    debian: 'redis-server',
+    without: 'the tests of several agent nodes',
+  },
+  {
+    name: 'Postgres',
+    variable: 'TEST_POSTGRES_BIN',
+    commands: ['initdb'],
+    folders: () => (existsSync(POSTGRES) ? readdirSync(POSTGRES).map((version) => join(POSTGRES, version, 'bin')) : []),
+    elsewhere: true,
+    debian: 'postgresql',
+    without: 'the tests of several hub nodes',
+  },
+  {
+    name: 'an S3 server (Ceph)',
+    variable: 'TEST_S3_URL',
+    commands: ['radosgw'],
+    elsewhere: true,
+    debian: 'ceph-mon ceph-osd ceph-mgr radosgw ceph-common',
+    without: 'the tests of shared object storage',
+  },
 ]
 
 const APT_LIMIT_MS = 10 * 60_000
@@ -31,7 +58,7 @@ let missing = NEEDS.filter((need) => find(need) === undefined)
 // Who names a program of their own does not want another.
 const wanted = missing.filter(({ variable }) => !process.env[variable])
 if (wanted.length > 0 && canInstall()) {
-  install(wanted.map(({ debian }) => debian))
+  install(wanted.flatMap(({ debian }) => debian.split(' ')))
   missing = NEEDS.filter((need) => find(need) === undefined)
 }
 for (const { name, variable, commands, debian, without } of missing) {
@@ -47,11 +74,11 @@ if (missing.length > 0 && process.env.CI === 'true') {
 }
 
 /** The program that serves a need, or undefined. One that was named is never replaced by another. */
-function find({ variable, commands }) {
+function find({ variable, commands, folders = () => [], elsewhere = false }) {
   const given = process.env[variable]
-  if (given) return isProgram(given) ? given : undefined
-  const folders = (process.env.PATH ?? '').split(delimiter).filter(Boolean)
-  return commands.flatMap((command) => folders.map((folder) => join(folder, command))).find(isProgram)
+  if (given) return elsewhere || isProgram(given) ? given : undefined
+  const places = [...(process.env.PATH ?? '').split(delimiter).filter(Boolean), ...folders()]
+  return commands.flatMap((command) => places.map((folder) => join(folder, command))).find(isProgram)
 }
 
 function isProgram(path) {
