@@ -1,5 +1,5 @@
-import type { Db } from './database.ts'
-import type { GroupWriter } from './group-writer.ts'
+import type { Db } from '../../kit/sqlite/database.ts'
+import type { HubWriter } from './hub-writer.ts'
 import type { HubStore } from './port.ts'
 import type { PruneProgress } from './prune.ts'
 import { hasSeen, loadClients, readConversation } from './read-clients.ts'
@@ -11,7 +11,7 @@ import { readHubId } from './schema.ts'
 const PRUNE_STEP_ROWS = 500
 
 /** The store's ports over a connection to read from and a writer. `close` closes both. */
-export function hubStore(db: Db, writer: GroupWriter, close: () => Promise<void>): HubStore {
+export function hubStore(db: Db, writer: HubWriter, close: () => Promise<void>): HubStore {
   return {
     hubId: readHubId(db),
     close,
@@ -62,7 +62,7 @@ export function hubStore(db: Db, writer: GroupWriter, close: () => Promise<void>
 }
 
 /** One short write after another, so that messages go on between them. */
-async function prune(writer: GroupWriter, now: number): Promise<number> {
+async function prune(writer: HubWriter, now: number): Promise<number> {
   let gone = 0
   let after: PruneProgress | null = { wipedAt: 0, wipedId: 0, deletedId: 0 }
   while (after !== null) {

@@ -1,5 +1,7 @@
-import type { Db } from './database.ts'
+import type { Operations } from '../../kit/sqlite/commit-group.ts'
+import type { Db } from '../../kit/sqlite/database.ts'
 import { pruneStep } from './prune.ts'
+import { forgetQueues } from './queue.ts'
 import { createClient, removeClient, setTokens, touchClients, updateClient } from './write-clients.ts'
 import { setChosen } from './write-conversations.ts'
 import { buryQueue, settleQueue } from './write-deliveries.ts'
@@ -29,20 +31,23 @@ const table = {
 
 type Table = typeof table
 
-export type OperationName = keyof Table
+type OperationName = keyof Table
 
 type Input<Name extends OperationName> = Parameters<Table[Name]>[1]
-
-export type Output<Name extends OperationName> = ReturnType<Table[Name]>
 
 /** An operation that is to be done. */
 export type Call<Name extends OperationName = OperationName> = {
   [Key in Name]: { name: Key; input: Input<Key> }
 }[Name]
 
-const operations: { [Name in OperationName]: (db: Db, input: Input<Name>) => Output<Name> } = table
+/** What each operation answers. */
+export type Outputs = { [Name in OperationName]: ReturnType<Table[Name]> }
 
-/** Does one operation inside the transaction that is open. */
-export function perform<Name extends OperationName>(db: Db, call: Call<Name>): Output<Name> {
-  return operations[call.name](db, call.input)
+const byName: { [Name in OperationName]: (db: Db, input: Input<Name>) => Outputs[Name] } = table
+
+function perform<Name extends OperationName>(db: Db, call: Call<Name>): Outputs[Name] {
+  return byName[call.name](db, call.input)
 }
+
+/** What the writer does with a call. */
+export const operations: Operations<Call> = { perform, forget: forgetQueues }

@@ -1,4 +1,4 @@
-import type { Db } from './database.ts'
+import type { Db } from '../../kit/sqlite/database.ts'
 
 const DAY_MS = 24 * 3_600_000
 const TEXT_LIFE_MS = 7 * DAY_MS

@@ -1,5 +1,5 @@
+import type { Db } from '../../kit/sqlite/database.ts'
 import type { DeathReason, Notice, PendingSend, QueuePosition } from '../model.ts'
-import type { Db } from './database.ts'
 import { insertNotice } from './write-sends.ts'
 
 /**

@@ -1,5 +1,5 @@
+import type { Db } from '../../kit/sqlite/database.ts'
 import type { Client, ClientToken, Conversation } from '../model.ts'
-import type { Db } from './database.ts'
 import { userKeyOf } from './user-key.ts'
 
 /** Every client, oldest first, and every token. */

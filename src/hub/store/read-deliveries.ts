@@ -1,5 +1,5 @@
+import type { Db } from '../../kit/sqlite/database.ts'
 import type { ContextOwner, Delivery, QueuePosition } from '../model.ts'
-import type { Db } from './database.ts'
 
 /** Where every queue stands. */
 export function readPositions(db: Db): QueuePosition[] {

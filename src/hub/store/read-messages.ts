@@ -1,5 +1,5 @@
+import type { Db, Value } from '../../kit/sqlite/database.ts'
 import type { DeadLetter, MessageRecord } from '../model.ts'
-import type { Db, Value } from './database.ts'
 import type { DeadLetterStore, MessageFilter } from './port.ts'
 import { userKeyOf } from './user-key.ts'
 

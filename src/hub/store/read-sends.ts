@@ -1,5 +1,5 @@
+import type { Db } from '../../kit/sqlite/database.ts'
 import type { KnownSend, PendingSend, SendPart } from '../model.ts'
-import type { Db } from './database.ts'
 import { userKeyOf } from './user-key.ts'
 
 /** A send with all its parts. */

@@ -1,40 +1,11 @@
 import { AppError } from '../../kit/errors.ts'
-import type { Db } from './database.ts'
-
-/** Brings a database to the newest version, one transaction a step. Fails with `store_newer` when it is ahead of us. */
-export function migrate(db: Db, path: string): void {
-  const version = userVersion(db)
-  if (version > MIGRATIONS.length) {
-    throw new AppError(
-      'store_newer',
-      `${path} was written by a newer switchboard (its schema is ${version}, this one knows ${MIGRATIONS.length}). ` +
-        'Start that newer version, or choose another directory with --data-dir.',
-    )
-  }
-  for (const [index, sql] of MIGRATIONS.entries()) {
-    if (index < version) continue
-    db.exec('BEGIN IMMEDIATE')
-    try {
-      db.exec(sql)
-      db.exec(`PRAGMA user_version = ${index + 1}`)
-      db.exec('COMMIT')
-    } catch (error) {
-      db.exec('ROLLBACK')
-      throw error
-    }
-  }
-}
+import type { Db } from '../../kit/sqlite/database.ts'
 
 /** The id that was made with the database. */
 export function readHubId(db: Db): string {
   const row = db.get<{ value: string }>("SELECT value FROM meta WHERE key = 'hub_id'")
   if (row === undefined) throw new AppError('store_failed', 'The database has no hub_id; restore it from a backup.')
   return row.value
-}
-
-/** The version of the tables; 0 in an empty file. */
-export function userVersion(db: Db): number {
-  return db.get<{ user_version: number }>('PRAGMA user_version')?.user_version ?? 0
 }
 
 // A relayed message costs one row in `messages` and one in `deliveries` with their indexes; all else is per batch or rare.
@@ -188,4 +159,5 @@ CREATE TABLE dead_letters (
 CREATE INDEX dead_letters_by_message ON dead_letters (message_id);
 `
 
-const MIGRATIONS = [FIRST]
+/** The steps from an empty file to the tables of today. An older one is never edited. */
+export const MIGRATIONS: readonly string[] = [FIRST]

@@ -6,11 +6,12 @@ import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { afterEach, beforeEach, expect, test } from 'vitest'
 import { verifies } from '../../../test/support/verifies.ts'
-import { connect } from './database.ts'
+import { connect } from '../../kit/sqlite/database.ts'
+import { startWriter } from '../../kit/sqlite/writer.ts'
 import { batch, entryFor, NOW, positionOf, queueMessages, readAll, register, settlement } from './fixtures.contract.ts'
-import { groupWriter } from './group-writer.ts'
-import { openSqliteStore } from './sqlite.ts'
-import { startWriter } from './writer.ts'
+import { hubWriter } from './hub-writer.ts'
+import type { Call } from './operations.ts'
+import { openSqliteStore, WRITER_THREAD } from './sqlite.ts'
 
 let dir: string
 
@@ -23,9 +24,9 @@ afterEach(() => rm(dir, { recursive: true }))
 const modeOf = async (path: string) => ((await stat(path)).mode & 0o777).toString(8)
 
 verifies('store:writes:grouped', 'operations that come while a commit is under way share the next one', async () => {
-  const thread = await startWriter(join(dir, 'hub.db'))
+  const thread = await startWriter<Call>(join(dir, 'hub.db'), WRITER_THREAD)
   const groups: number[] = []
-  const writer = groupWriter({
+  const writer = hubWriter({
     lazyMs: 50,
     commit(calls) {
       groups.push(calls.length)
@@ -116,7 +117,7 @@ test('a directory serves one hub at a time, and is free as soon as that one has 
   await expect(openSqliteStore({ dir })).rejects.toMatchObject({
     name: 'AppError',
     code: 'data_dir_in_use',
-    message: `The data directory ${dir} is in use by another hub; stop it or choose another with --data-dir.`,
+    message: `The data directory ${dir} is in use by another hub (process ${child.pid}); stop it or choose another with --data-dir.`,
   })
   child.kill('SIGKILL')
   await once(child, 'close')
@@ -149,7 +150,7 @@ verifies('store:files:private', 'nobody else can read what the hub keeps', async
 
   expect(await modeOf(own)).toBe('700')
   const files = await readdir(own)
-  expect(files.sort()).toEqual(['hub.db', 'hub.db-shm', 'hub.db-wal', 'lock.db'])
+  expect(files.sort()).toEqual(['hub.db', 'hub.db-shm', 'hub.db-wal', 'lock.db', 'lock.pid'])
   for (const file of files) expect([file, await modeOf(join(own, file))]).toEqual([file, '600'])
   await store.close()
 
@@ -199,8 +200,8 @@ verifies('store:schema:newer', 'a database of a newer version is refused and lef
 
 test('when the writer has ended every write fails, and what waits on it is told', async () => {
   const path = join(dir, 'hub.db')
-  const thread = await startWriter(path)
-  const writer = groupWriter({ commit: (calls) => thread.commit(calls), lazyMs: 50 })
+  const thread = await startWriter<Call>(path, WRITER_THREAD)
+  const writer = hubWriter({ commit: (calls) => thread.commit(calls), lazyMs: 50 })
   const create = { name: 'x', label: 'x', fallback: false, tokenHash: 'x', now: NOW }
   const write = () => writer.run({ name: 'createClient', input: create })
 

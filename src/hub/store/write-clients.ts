@@ -1,6 +1,6 @@
 import { AppError } from '../../kit/errors.ts'
+import type { Db } from '../../kit/sqlite/database.ts'
 import type { Client, ClientToken } from '../model.ts'
-import type { Db } from './database.ts'
 import type { ClientPatch } from './port.ts'
 import { buryFront, forgetQueues, loadQueue } from './queue.ts'
 import { readClient } from './read-clients.ts'

@@ -1,5 +1,5 @@
+import type { Db } from '../../kit/sqlite/database.ts'
 import type { IngestEntry } from '../model.ts'
-import type { Db } from './database.ts'
 import { userKeyOf } from './user-key.ts'
 
 /** Gathers what a batch says of its users, so that each conversation is written once. */

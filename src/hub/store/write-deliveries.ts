@@ -1,5 +1,5 @@
+import type { Db } from '../../kit/sqlite/database.ts'
 import type { DeathReason, Notice, Settlement } from '../model.ts'
-import type { Db } from './database.ts'
 import type { Burial } from './port.ts'
 import { buryFront, loadQueue, positionOf, saveQueue, settleThrough } from './queue.ts'
 import { clientNotFound } from './write-clients.ts'

@@ -1,5 +1,5 @@
+import type { Db } from '../../kit/sqlite/database.ts'
 import type { IngestBatch, IngestEntry, IngestResult } from '../model.ts'
-import type { Db } from './database.ts'
 import { ID_LIFE_MS } from './prune.ts'
 import {
   append,

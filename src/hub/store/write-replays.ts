@@ -1,6 +1,6 @@
 import { AppError } from '../../kit/errors.ts'
+import type { Db } from '../../kit/sqlite/database.ts'
 import { MAX_QUEUE_MESSAGES, type QueuePosition } from '../model.ts'
-import type { Db } from './database.ts'
 import { append, deliveryBytes, loadQueue, positionOf, type Queue, requeue, saveQueue } from './queue.ts'
 
 /** Puts a message into the client's queue again. Null when the client never had it, or its text is gone. */

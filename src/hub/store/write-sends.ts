@@ -1,6 +1,6 @@
 import { AppError } from '../../kit/errors.ts'
+import type { Db } from '../../kit/sqlite/database.ts'
 import type { NewSend, Notice, PendingSend, SendState } from '../model.ts'
-import type { Db } from './database.ts'
 import { noticeBody } from './notice.ts'
 import type { SendProgress } from './port.ts'
 import { readPendingSend } from './read-sends.ts'

@@ -1,25 +1,24 @@
 import { Worker } from 'node:worker_threads'
-import { AppError } from '../../kit/errors.ts'
-import { type Outcome, type PackedError, unpackError } from './commit-group.ts'
-import type { Call } from './operations.ts'
+import { AppError } from '../errors.ts'
+import { type AnyCall, type Outcome, type PackedError, unpackError } from './commit-group.ts'
 
 /** What goes to the writer thread: a group to commit, or the wish that it ends. */
-export type ToWriter = Call[] | 'close'
+export type ToWriter<Call extends AnyCall> = Call[] | 'close'
 
 /** What comes back, in the order of what went: first whether the database is open, then one answer per group. */
 export type FromWriter = { ok: true; outcomes: Outcome[] } | { ok: false; error: PackedError }
 
 /** The thread that has the only writing connection. */
-export interface WriterThread {
+export interface WriterThread<Call extends AnyCall> {
   /** Commits a group in one transaction. One at a time. Rejects with `store_failed` when nothing was written. */
   commit(calls: Call[]): Promise<Outcome[]>
   /** Closes the database and ends the thread. */
   close(): Promise<void>
 }
 
-/** Starts the thread and has it open, or make, the database. */
-export async function startWriter(path: string): Promise<WriterThread> {
-  const worker = startThread(path)
+/** Starts the thread, a module that calls `serveWriter`, and has it open, or make, the database. */
+export async function startWriter<Call extends AnyCall>(path: string, thread: URL): Promise<WriterThread<Call>> {
+  const worker = startThread(path, thread)
   let death: AppError | undefined
   let awaited: { resolve(outcomes: Outcome[]): void; reject(error: AppError): void } | undefined
 
@@ -47,7 +46,7 @@ export async function startWriter(path: string): Promise<WriterThread> {
     },
   }
 
-  function send(message: ToWriter): void {
+  function send(message: ToWriter<Call>): void {
     worker.postMessage(message)
   }
 
@@ -58,18 +57,16 @@ export async function startWriter(path: string): Promise<WriterThread> {
   }
 
   function die(cause: unknown): void {
-    death ??= new AppError('store_failed', 'The writer thread of the store has ended; restart the hub.', { cause })
+    death ??= new AppError('store_failed', 'The writer thread of the store has ended; restart the server.', { cause })
     awaited?.reject(death)
     awaited = undefined
   }
 }
 
-function startThread(path: string): Worker {
+function startThread(path: string, thread: URL): Worker {
   const workerData: { path: string } = { path }
-  if (!import.meta.url.endsWith('.ts'))
-    return new Worker(new URL('./writer-thread.js', import.meta.url), { workerData })
+  if (!thread.pathname.endsWith('.ts')) return new Worker(thread, { workerData })
   // Run from source: a worker of Node 20 cannot load TypeScript until tsx is registered in it.
-  const url = JSON.stringify(new URL('./writer-thread.ts', import.meta.url))
-  const script = `import('tsx/esm/api').then(({ register }) => { register(); return import(${url}) })`
+  const script = `import('tsx/esm/api').then(({ register }) => { register(); return import(${JSON.stringify(thread)}) })`
   return new Worker(script, { eval: true, workerData })
 }

@@ -1,7 +1,19 @@
-import { AppError, errorText } from '../../kit/errors.ts'
+import { AppError, errorText } from '../errors.ts'
 import type { Db } from './database.ts'
-import { type Call, perform } from './operations.ts'
-import { forgetQueues } from './queue.ts'
+
+/** An operation that is to be done: plain data, so that it can cross the border of a thread. */
+export interface AnyCall {
+  name: string
+  input: unknown
+}
+
+/** Every way to write that a store has. */
+export interface Operations<Call extends AnyCall> {
+  /** Does one operation inside the transaction that is open. */
+  perform(db: Db, call: Call): unknown
+  /** Told before something is rolled back: what was kept in memory of the tables may be wrong. */
+  forget?(db: Db): void
+}
 
 /** How one operation of a group went; plain data, so that it can cross the border of a thread. */
 export type Outcome = { ok: true; output: unknown } | { ok: false; error: PackedError }
@@ -10,20 +22,21 @@ export interface PackedError {
   code: string
   message: string
   details?: Record<string, unknown> | undefined
+  retryAfterMs?: number | undefined
 }
 
 /**
  * Does a group of operations in one transaction. One that fails leaves no trace and does not touch the others. Throws
  * `store_failed` when the transaction itself fails: then nothing was done, and the connection is ready for the next group.
  */
-export function commitGroup(db: Db, calls: Call[]): Outcome[] {
+export function commitGroup<Call extends AnyCall>(db: Db, calls: Call[], operations: Operations<Call>): Outcome[] {
   try {
     db.run('BEGIN IMMEDIATE')
-    const outcomes = calls.map((call) => attempt(db, call))
+    const outcomes = calls.map((call) => attempt(db, call, operations))
     db.run('COMMIT')
     return outcomes
   } catch (error) {
-    forgetQueues(db)
+    operations.forget?.(db)
     try {
       db.run('ROLLBACK')
     } catch {
@@ -35,23 +48,29 @@ export function commitGroup(db: Db, calls: Call[]): Outcome[] {
 
 /** An error as plain data. What is no `AppError` becomes `store_failed`. */
 export function packError(error: unknown, doing: string): PackedError {
-  if (error instanceof AppError) return { code: error.code, message: error.message, details: error.details }
+  if (error instanceof AppError) {
+    const { code, message, details, retryAfterMs } = error
+    return { code, message, details, retryAfterMs }
+  }
   const message = `The store could not ${doing} (${errorText(error)}). Check the disk of the data directory, then try again.`
   return { code: 'store_failed', message }
 }
 
-export function unpackError({ code, message, details }: PackedError): AppError {
-  return new AppError(code, message, details === undefined ? {} : { details })
+export function unpackError({ code, message, details, retryAfterMs }: PackedError): AppError {
+  return new AppError(code, message, {
+    ...(details === undefined ? {} : { details }),
+    ...(retryAfterMs === undefined ? {} : { retryAfterMs }),
+  })
 }
 
-function attempt(db: Db, call: Call): Outcome {
+function attempt<Call extends AnyCall>(db: Db, call: Call, operations: Operations<Call>): Outcome {
   db.run('SAVEPOINT operation')
   try {
-    const output = perform(db, call)
+    const output = operations.perform(db, call)
     db.run('RELEASE operation')
     return { ok: true, output }
   } catch (error) {
-    forgetQueues(db)
+    operations.forget?.(db)
     // These throw when SQLite has ended the transaction; then the whole group has failed.
     db.run('ROLLBACK TO operation')
     db.run('RELEASE operation')

@@ -1,55 +1,66 @@
-import { AppError } from '../../kit/errors.ts'
-import type { Settlement } from '../model.ts'
-import { type Outcome, unpackError } from './commit-group.ts'
-import { lazyChanges } from './lazy-changes.ts'
-import type { Call, Output } from './operations.ts'
-import type { Seen } from './write-clients.ts'
+import { AppError } from '../errors.ts'
+import { type AnyCall, type Outcome, unpackError } from './commit-group.ts'
 
 /** Writes in groups: whatever gathers while one group is being committed goes into the next commit. */
-export interface GroupWriter {
+export interface GroupWriter<Call extends AnyCall, Outputs extends Record<Call['name'], unknown>> {
   /** Resolves when the operation is durable. */
-  run<C extends Call>(call: C): Promise<Output<C['name']>>
-  settle(settlement: Settlement): void
-  touch(seen: Seen[]): void
-  /** Resolves when everything lazy that was given before, or the settlements of this client, are durable. */
-  flush(clientId?: number): Promise<void>
+  run<One extends Call>(call: One): Promise<Outputs[One['name']]>
+  /** Makes a lazy change, by `change`; false, and nothing is changed, when no more is taken. */
+  later(change: () => void): boolean
+  /** Resolves when everything lazy that was given before, or the part of it that is meant, is durable. */
+  flush(part?: LazyPart<Call>): Promise<void>
   /** Takes no more, and resolves when all that was given is durable. */
   drain(): Promise<void>
 }
 
-export interface GroupWriterOptions {
-  /** Commits a group in one transaction, one outcome per call; rejects when the transaction failed. */
-  commit(calls: Call[]): Promise<Outcome[]>
-  /** How long a lazy change may wait for a write to go with. */
-  lazyMs: number
+/** Changes that may wait a moment for a write to go with. */
+export interface LazyCalls<Call extends AnyCall> {
+  /** All of them as operations; none are left. */
+  take(): Call[]
+  /** What was taken and could not be written goes under what has come since. */
+  putBack(calls: Call[]): void
 }
 
-export function groupWriter({ commit, lazyMs }: GroupWriterOptions): GroupWriter {
-  const lazy = lazyChanges()
-  let waiting: Pending[] = []
+/** Some of the lazy changes. */
+export interface LazyPart<Call extends AnyCall> {
+  isWaiting(): boolean
+  has(call: Call): boolean
+}
+
+export interface GroupWriterOptions<Call extends AnyCall> {
+  /** Commits a group in one transaction, one outcome per call; rejects when the transaction failed. */
+  commit(calls: Call[]): Promise<Outcome[]>
+  /** What has gathered by `later`; left out where nothing is lazy. */
+  lazy?: LazyCalls<Call>
+  /** How long a lazy change may wait for a write to go with. */
+  lazyMs?: number
+}
+
+export function groupWriter<Call extends AnyCall, Outputs extends Record<Call['name'], unknown>>({
+  commit,
+  lazy = { take: () => [], putBack: () => {} },
+  lazyMs = 0,
+}: GroupWriterOptions<Call>): GroupWriter<Call, Outputs> {
+  let waiting: Pending<Call>[] = []
   let flushes: Settler[] = []
-  let underway: Group | undefined
+  let underway: Group<Call> | undefined
   let due = false
   let closed = false
   let timer: NodeJS.Timeout | undefined
 
   return {
     run(call) {
-      if (closed) return Promise.reject(new AppError('store_failed', 'The store is closed; start the hub again.'))
+      if (closed) return Promise.reject(new AppError('store_failed', 'The store is closed; start the server again.'))
       return new Promise((resolve, reject) => {
         waiting.push({ call, resolve, reject })
         post()
       })
     },
-    settle(settlement) {
-      if (closed) return
-      lazy.settle(settlement)
+    later(change) {
+      if (closed) return false
+      change()
       wakeLater()
-    },
-    touch(seen) {
-      if (closed || seen.length === 0) return
-      seen.forEach(lazy.touch)
-      wakeLater()
+      return true
     },
     flush,
     async drain() {
@@ -58,15 +69,15 @@ export function groupWriter({ commit, lazyMs }: GroupWriterOptions): GroupWriter
     },
   }
 
-  function flush(clientId?: number): Promise<void> {
-    if (clientId === undefined || lazy.holds(clientId)) {
+  function flush(part?: LazyPart<Call>): Promise<void> {
+    if (part === undefined || part.isWaiting()) {
       return new Promise((resolve, reject) => {
         flushes.push({ resolve, reject })
         post()
       })
     }
     const carrier = underway
-    if (carrier === undefined || !carrier.lazies.some((call) => isOf(call, clientId))) return Promise.resolve()
+    if (carrier === undefined || !carrier.lazies.some((call) => part.has(call))) return Promise.resolve()
     return new Promise((resolve, reject) => carrier.flushes.push({ resolve, reject }))
   }
 
@@ -84,7 +95,7 @@ export function groupWriter({ commit, lazyMs }: GroupWriterOptions): GroupWriter
     clearTimeout(timer)
     timer = undefined
     due = false
-    const group: Group = { lazies: lazy.take(), pending: waiting, flushes }
+    const group: Group<Call> = { lazies: lazy.take(), pending: waiting, flushes }
     waiting = []
     flushes = []
     if (group.lazies.length === 0 && group.pending.length === 0) {
@@ -108,17 +119,13 @@ export function groupWriter({ commit, lazyMs }: GroupWriterOptions): GroupWriter
   }
 }
 
-function isOf({ name, input }: Call, clientId: number): boolean {
-  return name === 'settleQueue' && input.clientId === clientId
-}
-
-interface Group {
+interface Group<Call> {
   lazies: Call[]
-  pending: Pending[]
+  pending: Pending<Call>[]
   flushes: Settler[]
 }
 
-function tell({ lazies, pending, flushes }: Group, outcomes: Outcome[]): void {
+function tell({ lazies, pending, flushes }: Group<AnyCall>, outcomes: Outcome[]): void {
   const failed = outcomes.slice(0, lazies.length).find((outcome) => !outcome.ok)
   for (const flush of flushes) settle(flush, failed ?? { ok: true, output: undefined })
   for (const [index, one] of pending.entries()) settle(one, outcomes[lazies.length + index])
@@ -130,12 +137,13 @@ interface Settler {
   reject(error: unknown): void
 }
 
-interface Pending extends Settler {
+interface Pending<Call> extends Settler {
   call: Call
 }
 
 function settle(pending: Settler, outcome: Outcome | undefined): void {
-  if (outcome === undefined) pending.reject(new AppError('store_failed', 'The writer did not answer; restart the hub.'))
+  if (outcome === undefined)
+    pending.reject(new AppError('store_failed', 'The writer did not answer; restart the server.'))
   else if (outcome.ok) pending.resolve(outcome.output)
   else pending.reject(unpackError(outcome.error))
 }

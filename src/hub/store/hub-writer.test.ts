@@ -1,8 +1,8 @@
 import { expect, test } from 'vitest'
 import { AppError } from '../../kit/errors.ts'
-import type { Outcome } from './commit-group.ts'
+import type { Outcome } from '../../kit/sqlite/commit-group.ts'
 import { NOW, settlement } from './fixtures.contract.ts'
-import { groupWriter } from './group-writer.ts'
+import { hubWriter } from './hub-writer.ts'
 import type { Call } from './operations.ts'
 
 const ada = { id: 1 }
@@ -12,7 +12,7 @@ const discard = (id: number): Call<'discardLetter'> => ({ name: 'discardLetter',
 function setUp(lazyMs = 60_000) {
   const groups: Call[][] = []
   const answers: { succeed(): void; fail(index: number): void; break(): void }[] = []
-  const writer = groupWriter({
+  const writer = hubWriter({
     lazyMs,
     commit(calls) {
       groups.push(calls)
