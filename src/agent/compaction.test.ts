@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { compaction } from './compaction.ts'
+import { afterSummaries, compaction, withoutSummaries } from './compaction.ts'
 import { FINISH, handMade, message, resultTexts, user } from './core-fixture.contract.ts'
 import { type Message, NO_USAGE } from './model.ts'
 import { ProviderError, type ProviderRequest } from './provider/port.ts'
@@ -78,6 +78,21 @@ describe('a transcript', () => {
 })
 
 describe('a summary', () => {
+  test('that is in the log stands for what it covers, also when a later one covers it', async () => {
+    const log = talk(10)
+    const { shorten } = fitter(4_300)
+    const first = await shorten(log, 'estimate')
+    expect(first?.summary?.covers).toBe(log.length - 6)
+    const kept = [...log, ...(first?.summary ? [first.summary] : []), ...talk(8).slice(1)]
+    expect(afterSummaries(kept)).toEqual([...(first?.messages ?? []), ...talk(8).slice(1)])
+    expect(withoutSummaries(kept)).toEqual([...log, ...talk(8).slice(1)])
+    const second = await fitter(4_300).shorten(afterSummaries(kept), 'estimate')
+    expect(second?.summary?.covers).toBe(log.length + 16 - 6)
+    const all = [...kept, ...(second?.summary ? [second.summary] : [])]
+    expect(afterSummaries(all)).toEqual(second?.messages)
+    expect(afterSummaries(log)).toEqual(log)
+  })
+
   test('is made at most twice in a row, and again after there was room', async () => {
     const { shorten, asked } = fitter(5_000)
     const long = talk(10)

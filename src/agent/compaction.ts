@@ -1,5 +1,5 @@
-import { type Fit, usageOf } from './loop.ts'
-import { type ContentBlock, type Message, NO_USAGE, type Usage } from './model.ts'
+import type { Fit, Fitted } from './loop.ts'
+import { type ContentBlock, type Message, NO_USAGE, usageOf } from './model.ts'
 import { type Provider, ProviderError, type ToolDescription } from './provider/port.ts'
 import { estimateTokens } from './provider/tokens.ts'
 import { validMessages } from './request.ts'
@@ -76,7 +76,7 @@ async function summarise(
   transcript: Message[],
   keep: number,
   signal: AbortSignal,
-): Promise<{ messages: Message[]; usage: Usage } | null> {
+): Promise<Fitted | null> {
   const cut = cutPoint(transcript, keep)
   const messages = pruneOutputs(transcript, transcript.length - cut)
   const [first] = messages
@@ -97,8 +97,22 @@ async function summarise(
     ...first,
     role: 'user',
     content: [{ type: 'text', text: `What happened so far:\n\n${text}` }],
+    // An older summary stands for what it covers, and not for itself.
+    covers: (first.covers ?? 0) + cut - (first.covers === undefined ? 0 : 1),
   }
-  return { messages: [summary, ...messages.slice(cut)], usage }
+  return { messages: [summary, ...messages.slice(cut)], usage, summary }
+}
+
+/** The conversation as the model sees it: the newest summary in the place of what it covers. */
+export function afterSummaries(log: readonly Message[]): Message[] {
+  const summary = log.findLast(({ covers }) => covers !== undefined)
+  const spoken = withoutSummaries(log)
+  return summary === undefined ? spoken : [summary, ...spoken.slice(summary.covers)]
+}
+
+/** The conversation as people see it. */
+export function withoutSummaries(log: readonly Message[]): Message[] {
+  return log.filter(({ covers }) => covers === undefined)
 }
 
 /** Where the newest part begins: never between a call and its results. */

@@ -28,7 +28,7 @@ function fieldsOf(event: RunEvent): Record<string, unknown> {
     case 'usage':
       return wireUsage(event.usage)
     case 'compaction':
-      return { covers: event.covers }
+      return { kind: event.kind, covers: event.covers }
     case 'tool_progress':
       return { name: event.name, call_id: event.id, output: event.output }
   }

@@ -33,6 +33,10 @@ export async function* gatherText(events: AsyncIterable<TurnEvent>, windowMs: nu
       yield result.value
     }
     if (text !== '') yield { type: 'text', delta: text }
+  } catch (error) {
+    // What the model said before it failed is told first.
+    if (text !== '') yield { type: 'text', delta: text }
+    throw error
   } finally {
     await iterator.return?.()
   }

@@ -14,10 +14,25 @@ describe('a cancel', () => {
     for (let at = 0; at < all.moments.length; at++) {
       const { result, moments } = await abortAt(at)
       // What has told its last message is ready, whoever cancels it then.
-      const ready = all.moments[at] === 'kept message' && at === all.moments.length - 1
+      const ready = all.moments[at] === 'kept message usage' && at === all.moments.length - 1
       expect([all.moments[at], result]).toEqual([all.moments[at], ready ? all.result : CANCELLED])
       expect(moments.slice(at + 1).filter((one) => one.startsWith('tool'))).toEqual([])
     }
+  })
+
+  test('keeps what was told of the turn in the conversation, without what it wanted to call', async () => {
+    const abort = new AbortController()
+    const provider = handMade(async function* (_request, _turn, signal) {
+      yield text('so far')
+      yield callOf('a', 'read')
+      await new Promise((resolve) => signal.addEventListener('abort', resolve))
+      throw new ProviderError('other', 'aborted')
+    })
+    const { result, messages } = await playLoop(loopInput(provider, { signal: abort.signal }), ({ events }) => {
+      if (events.some(({ type }) => type === 'partial_message')) setImmediate(() => abort.abort())
+    })
+    expect(result).toEqual(CANCELLED)
+    expect(messages).toMatchObject([{ role: 'assistant', content: [{ type: 'text', text: 'so far' }] }])
   })
 
   test('while the transcript is made shorter is no error', async () => {
@@ -48,10 +63,18 @@ describe('a plan', () => {
     expect(given.calls.map(({ id }) => id)).toEqual(['r'])
   })
 
-  test('without a text, in the last turn, or where nobody can be asked is an ordinary call', async () => {
+  test('in the last turn is not proposed: nobody could carry it out', async () => {
+    const given = tools()
+    const provider = handMade(() => [proposal, FINISH])
+    const { result, events } = await playLoop(loopInput(provider, { tools: given, stepsBefore: 1, maxSteps: 2 }))
+    expect(result).toEqual({ type: 'finished', reason: 'BudgetExceeded' })
+    expect(given.calls).toEqual([])
+    expect(events).toContainEqual(expect.objectContaining({ type: 'tool_result', success: false }))
+  })
+
+  test('without a text, or where nobody can be asked, is an ordinary call', async () => {
     const cases = [
       { shape: { tools: tools() }, call: callOf('p', 'propose_plan', { plan: ' ' }) },
-      { shape: { tools: tools(), stepsBefore: 1, maxSteps: 2 }, call: proposal },
       { shape: { tools: namedTools(['read']) }, call: proposal },
     ]
     for (const { shape, call } of cases) {

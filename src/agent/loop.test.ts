@@ -9,7 +9,7 @@ import {
   resultTexts,
   user,
 } from './core-fixture.contract.ts'
-import { NO_USAGE, type RunEvent } from './model.ts'
+import { type Message, NO_USAGE, type RunEvent } from './model.ts'
 import { ProviderError, type TurnEvent } from './provider/port.ts'
 import { scriptedProvider } from './provider/scripted.ts'
 import { validMessages } from './request.ts'
@@ -21,7 +21,10 @@ describe('a run', () => {
   test('tells a call, its result, the message, and ends when nothing is called', async () => {
     const provider = scriptedProvider([[{ tool_calls: [{ name: 'read' }] }], [{ text: ['It', ' is.'] }]])
     const { result, events, messages, steps } = await playLoop(loopInput(provider, { gatherMs: 60_000 }))
-    expect(types(events)).toEqual(['tool_call', 'tool_result', 'partial_message', 'partial_message', 'message'])
+    const shown = types(events).filter((type) => type !== 'usage')
+    expect(shown).toEqual(['tool_call', 'tool_result', 'partial_message', 'partial_message', 'message'])
+    const used = events.flatMap((event) => (event.type === 'usage' ? [event.usage.totalSteps] : []))
+    expect(used).toEqual([1, 2])
     expect(result).toEqual({ type: 'finished', reason: 'NoMoreToolCalls' })
     expect(messages.map(({ role, step }) => [role, step])).toEqual([
       ['assistant', 1],
@@ -57,7 +60,10 @@ describe('a run', () => {
 
   test('throws what the provider throws, after what was told before', async () => {
     const provider = scriptedProvider([[{ text: 'Well' }, { error: { kind: 'transient', message: 'gone' } }]])
-    await expect(playLoop(loopInput(provider))).rejects.toMatchObject({ kind: 'transient' })
+    const kept: Message[] = []
+    const playing = playLoop(loopInput(provider), ({ messages }) => void kept.push(...messages))
+    await expect(playing).rejects.toMatchObject({ kind: 'transient' })
+    expect(kept).toMatchObject([{ role: 'assistant', content: [{ type: 'text', text: 'Well' }] }])
   })
 })
 
@@ -128,6 +134,27 @@ describe('tools', () => {
     expect(validMessages([user('go'), ...messages])).toEqual([user('go'), ...messages])
   })
 
+  test('what one prints is told while it runs, gathered, and only the newest of it', async () => {
+    let goOn: (text: string) => void = () => {}
+    const answered = new Promise<string>((resolve) => {
+      goOn = resolve
+    })
+    const tools = namedTools(['write'], async (_call, _signal, onProgress) => {
+      for (const piece of ['a', 'b', 'x'.repeat(5_000)]) onProgress(piece)
+      return { success: true, text: await answered }
+    })
+    const provider = scriptedProvider([[{ tool_calls: [{ name: 'write' }] }]])
+    const { events } = await playLoop(loopInput(provider, { tools, progressMs: 1 }), (step) => {
+      if (types(step.events).includes('tool_progress')) goOn('done')
+    })
+    expect(types(events).filter((type) => type.startsWith('tool'))).toEqual([
+      'tool_call',
+      'tool_progress',
+      'tool_result',
+    ])
+    expect(events).toContainEqual(expect.objectContaining({ type: 'tool_progress', output: 'x'.repeat(4_000) }))
+  })
+
   test('a long output is cut for who watches and whole for the model', async () => {
     const tools = namedTools(['read'], async () => ({ success: true, text: 'x'.repeat(10_000) }))
     const provider = scriptedProvider([[{ tool_calls: [{ name: 'read' }] }]])
@@ -142,8 +169,12 @@ describe('limits', () => {
 
   test('in the last turn the model is told to answer and may call nothing', async () => {
     const provider = loops()
-    const { result } = await playLoop(loopInput(provider, { maxSteps: 3 }))
+    const tools = namedTools(['read'])
+    const { result, messages } = await playLoop(loopInput(provider, { maxSteps: 3, tools }))
     expect(result).toMatchObject({ reason: 'BudgetExceeded' })
+    // What it wanted all the same is answered, and not carried out.
+    expect(tools.calls.map(({ id }) => id)).toEqual(['1', '2'])
+    expect(resultTexts(messages)[2]).toMatch(/^Not carried out/)
     expect(provider.asked.map(({ toolChoice }) => toolChoice)).toEqual(['auto', 'auto', 'none'])
     expect(provider.asked.map(({ system }) => system.includes('last turn'))).toEqual([false, false, true])
   })

@@ -1,3 +1,4 @@
+import { afterSummaries } from './compaction.ts'
 import { gatherText } from './gather.ts'
 import {
   addUsage,
@@ -7,10 +8,12 @@ import {
   NO_USAGE,
   type RunEvent,
   type Usage,
+  usageOf,
 } from './model.ts'
 import { type Provider, ProviderError, type ToolDescription } from './provider/port.ts'
 import { validMessages } from './request.ts'
-import { NUDGE, type StuckDetector, stuckDetector } from './stuck.ts'
+import { stuckDetector } from './stuck.ts'
+import { refuseCalls, runCalls } from './tool-turn.ts'
 
 /** What the loop needs of the tools. */
 export interface LoopTools {
@@ -36,10 +39,14 @@ export interface ToolAnswer {
 }
 
 /** Makes a long transcript fit; see compaction.ts. */
-export type Fit = (
-  messages: Message[],
-  why: 'estimate' | 'overflow',
-) => Promise<{ messages: Message[]; usage: Usage } | null>
+export type Fit = (messages: Message[], why: 'estimate' | 'overflow') => Promise<Fitted | null>
+
+export interface Fitted {
+  messages: Message[]
+  usage: Usage
+  /** What now stands for the older messages; it is kept, so that the next run starts from it. */
+  summary?: Message
+}
 
 export interface RunInput {
   runId: string
@@ -59,6 +66,7 @@ export interface RunInput {
   signal: AbortSignal
   now: () => number
   gatherMs?: number
+  progressMs?: number
 }
 
 /** What happened: to be kept, in one step, before the loop goes on. */
@@ -73,9 +81,9 @@ export type LoopResult = { type: 'finished'; reason: FinishReason } | { type: 'p
 
 export const PROPOSE_PLAN = 'propose_plan'
 const GATHER_MS = 30
-const MAX_TOGETHER = 8
-const PREVIEW_CHARS = 2_000
 const LAST_STEP = '\n\nThis is your last turn: no tool can be called any more. Answer with what you know.'
+const MOST_REFITS = 2
+const NO_TURN_LEFT = 'Not carried out: the run has used up what it was given.'
 
 /**
  * Asks the model, runs the tools it calls, asks again, until it calls none. Yields what happens, returns how it ended.
@@ -83,7 +91,7 @@ const LAST_STEP = '\n\nThis is your last turn: no tool can be called any more. A
  */
 export async function* runAgent(input: RunInput): AsyncGenerator<LoopStep, LoopResult> {
   const { runId, maxSteps, signal, now } = input
-  let transcript = [...input.transcript]
+  let transcript = afterSummaries(input.transcript)
   let spent = input.spentBefore ?? NO_USAGE
   let refits = 0
   const stuck = stuckDetector()
@@ -93,47 +101,55 @@ export async function* runAgent(input: RunInput): AsyncGenerator<LoopStep, LoopR
     const fitted = await fitOr(input, transcript, 'estimate')
     if (signal.aborted) return finished('Cancelled')
     if (fitted === null) return finished('ContextOverflow')
-    if (fitted.messages !== transcript)
-      yield { ...NOTHING, usage: fitted.usage, events: [{ type: 'compaction', covers: transcript.length }] }
+    if (fitted.messages !== transcript) yield compacted(fitted, transcript)
     transcript = fitted.messages
     spent = addUsage(spent, fitted.usage)
 
     const last = step === maxSteps && maxSteps > 1
     const turn: Turn = { text: '', calls: [], usage: NO_USAGE, reason: 'stop' }
+    let failure: unknown
     try {
       yield* takeTurn(input, transcript, step, last, turn)
     } catch (error) {
+      failure = error
+    }
+    if (signal.aborted || failure !== undefined) {
+      // What was told of it stays in the conversation; what it wanted to call was never told.
+      if (turn.text.trim() !== '') yield { ...NOTHING, messages: [said({ ...turn, calls: [] }, step)] }
       if (signal.aborted) return finished('Cancelled')
-      if (!(error instanceof ProviderError) || error.kind !== 'context_overflow' || turn.text !== '') throw error
-      const smaller = refits < 2 ? await fitOr(input, transcript, 'overflow') : null
+      if (!(failure instanceof ProviderError) || failure.kind !== 'context_overflow' || turn.text !== '') throw failure
+      const smaller = refits < MOST_REFITS ? await fitOr(input, transcript, 'overflow') : null
       if (signal.aborted) return finished('Cancelled')
       if (smaller === null) return finished('ContextOverflow')
       refits += 1
-      yield { ...NOTHING, usage: smaller.usage, events: [{ type: 'compaction', covers: transcript.length }] }
+      yield compacted(smaller, transcript)
       transcript = smaller.messages
       spent = addUsage(spent, smaller.usage)
       step -= 1
       continue
     }
-    if (signal.aborted) return finished('Cancelled')
     refits = 0
     spent = addUsage(spent, turn.usage)
 
-    const message: Message = { role: 'assistant', content: blocksOf(turn), runId, step, createdAt: now() }
+    const message = said(turn, step)
     transcript.push(message)
     yield {
-      events: eventsOf(turn, message, step),
+      events: [...eventsOf(turn, message, step), { type: 'usage', usage: spent }],
       messages: message.content.length > 0 ? [message] : [],
       usage: turn.usage,
     }
     if (turn.calls.length === 0)
       return finished(turn.reason === 'length' || turn.reason === 'other' ? 'ProviderStop' : 'NoMoreToolCalls')
+    if (last || overBudget(spent, input)) {
+      yield refuseCalls(input, turn.calls, NO_TURN_LEFT)
+      return finished('BudgetExceeded')
+    }
 
     const mayAsk = input.tools.describe().some(({ name }) => name === PROPOSE_PLAN)
     const proposal = mayAsk ? turn.calls.find(({ name }) => name === PROPOSE_PLAN) : undefined
-    const planned = proposal && !last ? planOf(proposal) : null
+    const planned = proposal ? planOf(proposal) : null
     const doable = planned === null ? turn.calls : turn.calls.filter((call) => call !== proposal)
-    const { verdicts, usage } = yield* runTools(input, doable, stuck, transcript)
+    const { verdicts, usage } = yield* runCalls(input, doable, stuck, transcript)
     spent = addUsage(spent, usage)
     if (signal.aborted) return finished('Cancelled')
     if (proposal && planned !== null) return { type: 'plan', call: proposal, plan: planned }
@@ -141,6 +157,10 @@ export async function* runAgent(input: RunInput): AsyncGenerator<LoopStep, LoopR
     if (overBudget(spent, input)) return finished('BudgetExceeded')
   }
   return finished('BudgetExceeded')
+
+  function said(turn: Turn, step: number): Message {
+    return { role: 'assistant', content: blocksOf(turn), runId, step, createdAt: now() }
+  }
 }
 
 interface Turn {
@@ -161,6 +181,12 @@ async function fitOr(input: RunInput, transcript: Message[], why: 'estimate' | '
 }
 
 const NOTHING: LoopStep = { events: [], messages: [], usage: NO_USAGE }
+
+function compacted({ usage, summary }: Fitted, before: Message[]): LoopStep {
+  const kind = summary === undefined ? 'pruned' : 'summarised'
+  const covers = summary?.covers ?? before.length
+  return { usage, messages: summary === undefined ? [] : [summary], events: [{ type: 'compaction', kind, covers }] }
+}
 
 async function* takeTurn(
   input: RunInput,
@@ -200,83 +226,6 @@ async function* takeTurn(
   }
 }
 
-/** Read-only calls together, writers one after the other, in the order the model asked; told in that order too. */
-async function* runTools(
-  input: RunInput,
-  calls: ToolCall[],
-  stuck: StuckDetector,
-  transcript: Message[],
-): AsyncGenerator<LoopStep, { verdicts: string[]; usage: Usage }> {
-  const readOnly = new Set(
-    input.tools
-      .describe()
-      .filter((tool) => tool.readOnly)
-      .map(({ name }) => name),
-  )
-  const verdicts: string[] = []
-  let total = NO_USAGE
-  for (const group of groupsOf(calls, readOnly)) {
-    if (input.signal.aborted) break
-    const progress: RunEvent[] = []
-    const answers = await Promise.all(
-      group.map((call) =>
-        input.tools.run(
-          call,
-          input.signal,
-          (output) => void progress.push({ type: 'tool_progress', id: call.id, name: call.name, output }),
-        ),
-      ),
-    )
-    if (input.signal.aborted) break
-    const step = group[0]?.step ?? 0
-    const results = group.map((call, index) => {
-      const answer = answers[index] ?? { success: false, text: 'The tool gave no answer.' }
-      const verdict = stuck.note(call.name, call.input, answer.text)
-      verdicts.push(verdict)
-      return { call, answer, text: verdict === 'nudge' ? answer.text + NUDGE : answer.text }
-    })
-    const content = results.map(
-      ({ call, answer, text }): ContentBlock => ({
-        type: 'tool_result',
-        toolUseId: call.id,
-        content: text,
-        isError: !answer.success,
-      }),
-    )
-    const message: Message = { role: 'tool', content, runId: input.runId, step, createdAt: input.now() }
-    transcript.push(message)
-    const told = results.map(
-      ({ call, answer }): RunEvent => ({
-        type: 'tool_result',
-        id: call.id,
-        name: call.name,
-        success: answer.success,
-        output: answer.text.slice(0, PREVIEW_CHARS),
-        step,
-      }),
-    )
-    const usage = answers.reduce((total, answer) => (answer.usage ? addUsage(total, answer.usage) : total), NO_USAGE)
-    total = addUsage(total, usage)
-    yield { events: [...progress, ...told], messages: [message], usage }
-  }
-  return { verdicts, usage: total }
-}
-
-function groupsOf(calls: ToolCall[], readOnly: Set<string>): ToolCall[][] {
-  const groups: ToolCall[][] = []
-  for (const call of calls) {
-    const last = groups.at(-1)
-    const together =
-      last !== undefined &&
-      last.length < MAX_TOGETHER &&
-      readOnly.has(call.name) &&
-      last.every(({ name }) => readOnly.has(name))
-    if (together) last.push(call)
-    else groups.push([call])
-  }
-  return groups
-}
-
 function eventsOf(turn: Turn, message: Message, step: number): RunEvent[] {
   const text = message.content.filter(({ type }) => type === 'text')
   const told: RunEvent[] = text.length > 0 ? [{ type: 'message', role: 'assistant', content: text, step }] : []
@@ -308,13 +257,6 @@ function uniqueId(id: string, taken: Set<string>): string {
   for (let count = 2; taken.has(unique); count++) unique = `${wanted}_${count}`
   taken.add(unique)
   return unique
-}
-
-/** What a turn used, with its price where that is known. */
-export function usageOf(finish: { inputTokens: number; outputTokens: number }, { price }: Provider): Usage {
-  const { inputTokens, outputTokens } = finish
-  const cost = price === null ? null : (inputTokens * price.input + outputTokens * price.output) / 1_000_000
-  return { totalSteps: 1, inputTokens, outputTokens, totalTokens: inputTokens + outputTokens, cost }
 }
 
 function overBudget(spent: Usage, { maxTokens, maxCost }: RunInput): boolean {

@@ -14,6 +14,8 @@ export interface Message {
   /** The turn of the model it belongs to, from 1; 0 for what a person said. */
   step: number
   createdAt: number
+  /** Only on a summary that was made for the model: how many messages, from the first on, it stands for. People never see it. */
+  covers?: number
 }
 
 /** Why a run ended. */
@@ -50,7 +52,7 @@ export type RunEvent =
   | { type: 'run_started'; goal: string; model: string }
   | { type: 'plan_decided'; planId: string; decision: PlanDecision['decision'] }
   | { type: 'usage'; usage: Usage }
-  | { type: 'compaction'; covers: number }
+  | { type: 'compaction'; kind: 'pruned' | 'summarised'; covers: number }
   | { type: 'tool_progress'; id: string; name: string; output: string }
 
 /** Events that every reader gets; the others only with `?extended=1`. */
@@ -146,6 +148,15 @@ export interface Run {
 
 /** Nothing used yet. */
 export const NO_USAGE: Usage = { totalSteps: 0, inputTokens: 0, outputTokens: 0, totalTokens: 0, cost: null }
+
+/** What a turn used, with its price where that is known. */
+export function usageOf(
+  { inputTokens, outputTokens }: { inputTokens: number; outputTokens: number },
+  { price }: { price: { input: number; output: number } | null },
+): Usage {
+  const cost = price === null ? null : (inputTokens * price.input + outputTokens * price.output) / 1_000_000
+  return { totalSteps: 1, inputTokens, outputTokens, totalTokens: inputTokens + outputTokens, cost }
+}
 
 /** The sum of two usages; a known cost and an unknown one are a known one. */
 export function addUsage(a: Usage, b: Usage): Usage {

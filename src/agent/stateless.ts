@@ -1,4 +1,5 @@
 import { randomUUID } from 'node:crypto'
+import { withoutSummaries } from './compaction.ts'
 import { runAgent } from './loop.ts'
 import { addUsage, type FinishReason, type Message, NO_USAGE, type RunEvent, type Usage } from './model.ts'
 import type { RunSetup } from './setup.ts'
@@ -39,7 +40,7 @@ export async function runAlone(setup: RunSetup, order: StatelessOrder): Promise<
       return { runId, finishReason, messages, usage }
     }
     usage = addUsage(usage, value.usage)
-    messages.push(...value.messages)
+    messages.push(...withoutSummaries(value.messages))
     for (const event of value.events) order.onEvent(event, runId)
   }
 }

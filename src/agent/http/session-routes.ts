@@ -11,6 +11,7 @@ import {
   SessionRunBody,
 } from '../../wire/agent.ts'
 import type { AgentServer } from '../agent.ts'
+import { withoutSummaries } from '../compaction.ts'
 import { NO_USAGE, type PlanDecision, type Session } from '../model.ts'
 import type { Receipt } from '../store/port.ts'
 import { goalOf, iso, runBody, sessionDetails, sessionSummary } from './bodies.ts'
@@ -89,7 +90,7 @@ export function sessionRoutes(
 
   app.get<WithId>('/sessions/:id', async (request) => {
     const session = await sessionOf(request)
-    return sessionDetails(session, await store.log.transcript(session.id), agent.modelOf(session))
+    return sessionDetails(session, withoutSummaries(await store.log.transcript(session.id)), agent.modelOf(session))
   })
 
   app.patch<WithId>('/sessions/:id', async (request) => {
