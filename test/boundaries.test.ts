@@ -19,6 +19,8 @@ describe('a violation is caught:', () => {
     ['client importing hub', 'src/client/hub.ts', `import type { Client } from '../hub/model.ts'`],
     ['bridge importing hub', 'src/bridge/main.ts', `import { startHub } from '../hub/main.ts'`],
     ['the command line importing a domain file', 'src/cli.ts', `import { route } from './hub/router.ts'`],
+    ['a command importing a domain file', 'src/cli/up.ts', `import { route } from '../hub/router.ts'`],
+    ['a service importing a command', 'src/hub/main.ts', `import { table } from '../cli/terminal.ts'`],
     ['a domain file knowing the web framework', 'src/hub/delivery.ts', `import type { FastifyReply } from 'fastify'`],
     ['a domain file choosing a store', 'src/hub/delivery.ts', `import { openSqlite } from './store/sqlite.ts'`],
     ['a domain file choosing it late', 'src/hub/delivery.ts', `const it = await import('./upstream/ilink.ts')`],
@@ -47,6 +49,7 @@ describe('what is allowed passes:', () => {
     ['an adapter inside its folder', 'src/hub/store/sqlite.ts', `import { rows } from './rows.ts'`],
     ['the web framework in http/', 'src/hub/http/relay-routes.ts', `import type { FastifyReply } from 'fastify'`],
     ['a test building from adapters', 'src/hub/delivery.test.ts', `import { memoryStore } from './store/memory.ts'`],
+    ['a command starting a service', 'src/cli/up.ts', `import { startHub } from '../hub/main.ts'\nprocess.exit(1)`],
     ['the command line starting a service', 'src/cli.ts', `import { startHub } from './hub/main.ts'\nprocess.exit(1)`],
     [
       'telling of a thing in a comment',

@@ -67,8 +67,8 @@ function badImports({ path, text }: SourceFile): string[] {
   const problems = importsOf(text).flatMap((one) =>
     one.specifier.startsWith('.') ? badOwn(path, one) : badPackage(path, one.specifier),
   )
-  const touched = path === 'src/cli.ts' ? null : PROCESS.exec(withoutComments(text))
-  if (touched) problems.push(`has «${touched[0]}»: only cli.ts touches the process`)
+  const touched = isCommandLine(path) ? null : PROCESS.exec(withoutComments(text))
+  if (touched) problems.push(`has «${touched[0]}»: only the command line touches the process`)
   return problems.map((problem) => `${path}: ${problem}`)
 }
 
@@ -85,7 +85,7 @@ function badFolder(path: string, target: string): string[] {
   const from = folderOf(path)
   const to = folderOf(target)
   if (from === to || MAY_IMPORT[from]?.includes(to)) return []
-  if (path === 'src/cli.ts' && /^src\/(kit\/|client\/|[^/]+\/(main|config)\.ts$)/.test(target)) return []
+  if (isCommandLine(path) && /^src\/(cli\/|kit\/|client\/|[^/]+\/(main|config)\.ts$)/.test(target)) return []
   return [`imports ${target}: ${from} may not import ${to}`]
 }
 
@@ -112,6 +112,11 @@ function badPackage(path: string, specifier: string): string[] {
 function isKitPackage(file: string, specifier: string): boolean {
   if (/-(redis|postgres)\.ts$/.test(file)) return true
   return KIT_PACKAGES[file]?.test(specifier) ?? false
+}
+
+/** `cli.ts` and what stands behind it. */
+function isCommandLine(path: string): boolean {
+  return path === 'src/cli.ts' || path.startsWith('src/cli/')
 }
 
 /** `hub` for src/hub/…; the file's own name for what stands in src/ itself. */

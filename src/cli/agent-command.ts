@@ -1,0 +1,45 @@
+import pc from 'picocolors'
+import { AGENT_SETTINGS, type AgentSettings, parseAgentConfig } from '../agent/config.ts'
+import { jsonLog } from '../kit/log.ts'
+import type { CommandSpec } from './command.ts'
+import { banner, reachable, stopOnSignal } from './terminal.ts'
+import { VERSION } from './version.ts'
+
+/** `switchboard agent` */
+export const agentCommand: CommandSpec = {
+  name: 'agent',
+  description: 'run the agent session server',
+  group: 'Run:',
+  settings: AGENT_SETTINGS,
+  async run({ flags, complain }) {
+    const { settings, problems } = parseAgentConfig(flags, process.env)
+    complain(problems)
+    const { startAgent } = await import('../agent/main.ts')
+    const log = jsonLog(settings.logLevel)
+    const agent = await startAgent(settings, { log, env: process.env, version: VERSION })
+    const { at, listens } = reachable(agent)
+    banner('agent', [
+      ['api', at],
+      ['openapi', `${at}/openapi.json`],
+      ...listens,
+      ['model', modelText(agent.model)],
+      ['workspace', agent.workspace],
+      ['shell', agent.shellOff ?? 'in a sandbox'],
+      ['access', accessText(settings)],
+    ])
+    const key = settings.authKeys === null ? '' : ` -H 'X-API-Key: <key>'`
+    console.log(pc.dim(`  Try it:  curl -X POST ${at}/run${key} -d '{"goal":"list files"}'\n`))
+    stopOnSignal(() => agent.stop())
+  },
+}
+
+/** A model's name, explained where it is the demo. */
+function modelText(model: string): string {
+  return model === 'demo' ? 'demo (an offline model of a few rules; set a key or --model for a real one)' : model
+}
+
+function accessText({ authKeys, insecure }: AgentSettings): string {
+  if (authKeys !== null) return `needs one of ${authKeys.length} key(s) in X-API-Key`
+  if (insecure) return pc.yellow('OPEN TO EVERY CALLER (--insecure)')
+  return 'open to this machine only; set --auth-keys to reach it from elsewhere'
+}

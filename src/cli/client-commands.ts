@@ -1,0 +1,51 @@
+import pc from 'picocolors'
+import type { Setting } from '../kit/settings.ts'
+import { ASK_HUB, askHub } from './ask.ts'
+import type { CommandSpec } from './command.ts'
+import { table } from './terminal.ts'
+
+const REGISTER = {
+  ...ASK_HUB,
+  label: {
+    flag: '--label',
+    placeholder: '<text>',
+    help: 'a description for people',
+    fallback: null,
+    fallbackText: 'the name',
+    read: (text: string) => text,
+  } satisfies Setting<string | null>,
+}
+
+/** `switchboard register` */
+export const registerCommand: CommandSpec = {
+  name: 'register',
+  description: 'register an AI client and print its token',
+  group: 'Look after a hub:',
+  words: [{ name: '<name>', help: 'what the client is called' }],
+  settings: REGISTER,
+  async run({ words: [name = ''], read }) {
+    const values = read(REGISTER)
+    const client = await askHub(values).register(name, values.label === null ? {} : { label: values.label })
+    if (values.json) return console.log(JSON.stringify(client))
+    console.log(`${pc.bold(client.name)} is registered. Its token, shown this once:\n\n  ${pc.green(client.token)}\n`)
+    console.log(`Point the client at ${values.hub} (paths /relay/bot/… or /ilink/bot/…) with this token.`)
+  },
+}
+
+/** `switchboard clients` */
+export const clientsCommand: CommandSpec = {
+  name: 'clients',
+  description: 'list the registered clients',
+  group: 'Look after a hub:',
+  settings: ASK_HUB,
+  async run({ read }) {
+    const values = read(ASK_HUB)
+    const list = await askHub(values).clients()
+    if (values.json) return console.log(JSON.stringify(list))
+    if (list.total === 0)
+      return console.log('No client is registered yet. "switchboard register <name>" registers one.')
+    const rows = list.clients.map((one) => [one.name, one.status, String(one.queue_size), one.last_seen, one.label])
+    console.log(table([['NAME', 'STATUS', 'WAITING', 'LAST SEEN', 'LABEL'], ...rows]))
+    console.log(pc.dim(`${list.online} of ${list.total} online`))
+  },
+}
