@@ -7,6 +7,7 @@ import { relay } from './requirements/relay.ts'
 import type { Requirements } from './requirements/requirement.ts'
 import { routing } from './requirements/routing.ts'
 import { upstream } from './requirements/upstream.ts'
+import { wire } from './requirements/wire.ts'
 
 /** Every rule of the hub's spec and of our decisions, by id. `requirements.test.ts` holds that each has a test. */
 export const requirements = {
@@ -18,6 +19,7 @@ export const requirements = {
   ...routing,
   ...upstream,
   ...config,
+  ...wire,
 } as const satisfies Requirements
 
 /** The id of a rule. */
