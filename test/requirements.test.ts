@@ -24,7 +24,7 @@ test('every rule has an id of three parts, a source and one sentence of its own'
   const sentences = new Set<string>()
   for (const [id, { source, behaviour }] of Object.entries(requirements)) {
     expect(id).toMatch(/^[a-z]+(:[a-z0-9]+(-[a-z0-9]+)*){2}$/)
-    expect(source, id).toMatch(/^(spec|design|reference)\/[a-z-]+\.md: .|^reference\/[a-z-]+\.md |^issue 2: ./)
+    expect(source, id).toMatch(/^(spec|design|reference)\/[a-z-]+\.md: .|^reference\/[a-z-]+\.md |^issue \d+: ./)
     expect(behaviour, id).toMatch(/^[A-Z/`\-a-z_.].{15,}\.$/)
     expect(sentences.has(behaviour), `${id} says what another rule says`).toBe(false)
     sentences.add(behaviour)
