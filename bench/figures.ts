@@ -1,9 +1,9 @@
 /** What one run found, by the id of the figure. */
 export type Run = Record<string, number>
 
-/** Runs of the hub and the bare relay that were made next to each other. */
+/** Runs of our server and of the bare one that were made next to each other. */
 export interface Pair {
-  hub: Run
+  ours: Run
   bare: Run
 }
 
@@ -12,7 +12,7 @@ export interface FigureKind {
   id: string
   name: string
   unit: string
-  aim?: { text: string; isMet: (figure: Pick<Figure, 'hub' | 'ratio'>) => boolean }
+  aim?: { text: string; isMet: (figure: Pick<Figure, 'ours' | 'bare' | 'ratio'>) => boolean }
 }
 
 export interface Spread {
@@ -25,9 +25,9 @@ export interface Figure {
   id: string
   name: string
   unit: string
-  hub: Spread
+  ours: Spread
   bare: Spread
-  /** Hub by bare, of each pair. */
+  /** Ours by bare, of each pair. */
   ratio: Spread
   aim: string | null
   isMet: boolean | null
@@ -35,19 +35,19 @@ export interface Figure {
 
 /** The figure that these pairs of runs give. */
 export function figureOf({ id, name, unit, aim }: FigureKind, pairs: readonly Pair[]): Figure {
-  const hub = spreadOf(pairs.map((pair) => pair.hub[id] ?? Number.NaN))
+  const ours = spreadOf(pairs.map((pair) => pair.ours[id] ?? Number.NaN))
   const bare = spreadOf(pairs.map((pair) => pair.bare[id] ?? Number.NaN))
-  const ratio = spreadOf(pairs.map((pair) => (pair.hub[id] ?? Number.NaN) / (pair.bare[id] ?? Number.NaN)))
-  return { id, name, unit, hub, bare, ratio, aim: aim?.text ?? null, isMet: aim?.isMet({ hub, ratio }) ?? null }
+  const ratio = spreadOf(pairs.map((pair) => (pair.ours[id] ?? Number.NaN) / (pair.bare[id] ?? Number.NaN)))
+  return { id, name, unit, ours, bare, ratio, aim: aim?.text ?? null, isMet: aim?.isMet({ ours, bare, ratio }) ?? null }
 }
 
 /** A table for people. */
-export function tableOf(figures: readonly Figure[]): string {
+export function tableOf(figures: readonly Figure[], server: string): string {
   const rows = [
-    ['', 'hub', 'bare', 'hub / bare', '(spread)', 'aim', ''],
-    ...figures.map(({ name, unit, hub, bare, ratio, aim, isMet }) => [
+    ['', server, 'bare', 'ratio', '(spread)', 'aim', ''],
+    ...figures.map(({ name, unit, ours, bare, ratio, aim, isMet }) => [
       unit === '' ? name : `${name}, ${unit}`,
-      number(hub.median),
+      number(ours.median),
       number(bare.median),
       ratio.median.toFixed(2),
       `${ratio.least.toFixed(2)}–${ratio.most.toFixed(2)}`,

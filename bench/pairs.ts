@@ -36,9 +36,9 @@ export async function inPairs(
       hub = await startHub({ ...hubPlan, tokens: hub.tokens })
       bare = await startBare(barePlan)
     }
-    const pair = { hub: await watched(stage, hub, measure), bare: await watched(stage, bare, measure) }
+    const pair = { ours: await watched(stage, hub, measure), bare: await watched(stage, bare, measure) }
     pairs.push(pair)
-    console.log(`${clients} clients, pair ${index + 1}\n  hub  ${brief(pair.hub)}\n  bare ${brief(pair.bare)}`)
+    console.log(`${clients} clients, pair ${index + 1}\n  hub  ${brief(pair.ours)}\n  bare ${brief(pair.bare)}`)
   }
   await Promise.all([hub.stop(), bare.stop()])
   return pairs

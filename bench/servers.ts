@@ -1,8 +1,7 @@
 import { fileURLToPath } from 'node:url'
-import { Type } from 'typebox'
 import { hubAdmin } from '../src/client/hub-client.ts'
-import { checker } from '../src/kit/schema.ts'
 import type { RunningSim } from '../src/sim/main.ts'
+import { PROBED, type Usage, usageOf } from './probe.ts'
 import { type Part, startPart, TSX, within } from './processes.ts'
 
 /** One of the two relays, with its clients: client `i` gets what user `i` says. */
@@ -17,19 +16,6 @@ export interface Server {
   /** What it has used so far; `collect` has it collect garbage first. */
   usage(options?: { collect: boolean }): Promise<Usage>
   stop(): Promise<void>
-}
-
-const Usage = Type.Object({
-  cpuMs: Type.Number(),
-  heapBytes: Type.Number(),
-  externalBytes: Type.Number(),
-  rssBytes: Type.Number(),
-})
-export interface Usage {
-  cpuMs: number
-  heapBytes: number
-  externalBytes: number
-  rssBytes: number
 }
 
 export interface Plan {
@@ -51,23 +37,9 @@ export interface HubPlan extends Plan {
 const HOLD_MS = 600_000
 const START_MS = 15_000
 const SETTLE_MS = 120_000
-const ANSWER_MS = 30_000
 const AT_ONCE = 64
 const ADDRESS = /http:\/\/127\.0\.0\.1:(\d+)\/health/
 const path = (name: string) => fileURLToPath(new URL(name, import.meta.url))
-const checkUsage = checker(Usage)
-
-// Runs in the servers and answers what they use. A data URL, so that plain node can load it and nothing of the product
-// has to know of the bench.
-const PROBE = `data:text/javascript,${encodeURIComponent(`
-  import { isMainThread } from 'node:worker_threads'
-  if (isMainThread) process.on('message', ({ collect }) => {
-    if (collect) { gc(); gc() }
-    const { user, system } = process.cpuUsage()
-    const { heapUsed, external, rss } = process.memoryUsage()
-    process.send({ cpuMs: (user + system) / 1000, heapBytes: heapUsed, externalBytes: external, rssBytes: rss })
-  })`)}`
-const PROBED = ['--expose-gc', '--import', PROBE]
 
 /** Starts the built hub on its own data directory. */
 export async function startHub({ sim, bot, clients, dataDir, tokens, nodeArgs = [] }: HubPlan): Promise<Server> {
@@ -130,7 +102,7 @@ function server(
     port,
     tokens,
     untilParked: (count) => until(`${count} polls at the ${name}`, async () => (await parked()) === count),
-    usage: async ({ collect } = { collect: false }) => checkUsage(await part.ask({ collect }, ANSWER_MS)),
+    usage: (options) => usageOf(part, options),
     stop: part.stop,
   }
 }
