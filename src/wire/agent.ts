@@ -1,4 +1,4 @@
-import { type TSchema, Type } from 'typebox'
+import { type Static, type TSchema, Type } from 'typebox'
 
 /** The bodies of the agent server. Optional fields may be left out; unknown ones are ignored; wrong types are refused. */
 
@@ -59,7 +59,7 @@ export const RejectPlanBody = Type.Object({
 /** Answers. */
 const Timestamp = Type.String({ format: 'date-time' })
 const Uuid = Type.String({ format: 'uuid' })
-const orNull = (schema: TSchema) => Type.Unsafe<unknown>({ ...schema, nullable: true })
+const orNull = <T extends TSchema>(schema: T) => Type.Unsafe<Static<T> | null>({ ...schema, nullable: true })
 
 const ContentBlock = Type.Object({
   type: Type.Enum(['text', 'tool_use', 'tool_result']),
@@ -166,13 +166,43 @@ export const ErrorBody = Type.Object({
   request_id: Type.String(),
 })
 
-/** Payloads of the SSE events, by name. */
+/** What every event's payload has: its run, and its number in the session's log. */
+const OfRun = { run_id: Type.String(), id: Type.Integer() }
+
+/** Payloads of the SSE events, by name: the contract's fields first, then ours. */
 export const EVENT_SCHEMAS = {
-  message: Type.Object({ role: Type.String(), content: Type.Array(ContentBlock) }),
-  partial_message: Type.Object({ text: Type.String(), step: Type.Integer() }),
-  tool_call: Type.Object({ name: Type.String(), step: Type.Integer() }),
-  tool_result: Type.Object({ name: Type.String(), success: Type.Boolean() }),
-  done: Type.Object({ finish_reason: Type.String(), total_steps: Type.Integer() }),
-  error: Type.Object({ message: Type.String() }),
-  plan_proposed: Type.Object({ plan: Type.String() }),
+  message: Type.Object({ role: Type.String(), content: Type.Array(ContentBlock), step: Type.Integer(), ...OfRun }),
+  partial_message: Type.Object({ text: Type.String(), step: Type.Integer(), ...OfRun }),
+  tool_call: Type.Object({
+    name: Type.String(),
+    step: Type.Integer(),
+    call_id: Type.String(),
+    arguments: Type.Optional(Type.Unknown({ description: 'The input of the tool.' })),
+    ...OfRun,
+  }),
+  tool_result: Type.Object({
+    name: Type.String(),
+    success: Type.Boolean(),
+    step: Type.Integer(),
+    call_id: Type.String(),
+    output: Type.String({ description: 'How the output begins.' }),
+    ...OfRun,
+  }),
+  done: Type.Object({
+    finish_reason: Type.String(),
+    total_steps: Type.Integer(),
+    usage: Type.Optional(WireUsage),
+    ...OfRun,
+  }),
+  error: Type.Object({ message: Type.String(), code: Type.Optional(Type.String()), ...OfRun }),
+  plan_proposed: Type.Object({ plan: Type.String(), plan_id: Type.String(), expires_at: Timestamp, ...OfRun }),
+} as const
+
+/** Payloads of the events that only a reader with `?extended=1` gets. */
+export const EXTENDED_EVENT_SCHEMAS = {
+  run_started: Type.Object({ goal: Type.String(), model: Type.String(), ...OfRun }),
+  plan_decided: Type.Object({ plan_id: Type.String(), decision: Type.Enum(['approve', 'reject']), ...OfRun }),
+  usage: Type.Object({ ...WireUsage.properties, ...OfRun }),
+  compaction: Type.Object({ covers: Type.Integer(), ...OfRun }),
+  tool_progress: Type.Object({ name: Type.String(), call_id: Type.String(), output: Type.String(), ...OfRun }),
 } as const
