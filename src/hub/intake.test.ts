@@ -300,8 +300,11 @@ test('a dry run tells where a text would go and changes nothing', async () => {
   expect(await store.conversations.get('main', 'stranger')).toBeNull()
 })
 
-test('context tokens have 128 random bits and are never the same', () => {
-  const tokens = Array.from({ length: 1_000 }, newContextToken)
+test('context tokens have 128 random bits, are never the same, and grow with time', () => {
+  const now = Date.now()
+  const tokens = Array.from({ length: 1_000 }, () => newContextToken(now))
   expect(new Set(tokens).size).toBe(1_000)
-  for (const token of tokens) expect(token).toMatch(/^ctx_[\w-]{22}$/)
+  for (const token of tokens) expect(token).toMatch(/^ctx_[0-9a-z]{9}[\w-]{22}$/)
+  for (const later of [now + 1, now + 40, now + 10 * 365 * 86_400_000])
+    expect(newContextToken(later) > (tokens[0] ?? '')).toBe(true)
 })

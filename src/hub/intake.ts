@@ -66,7 +66,7 @@ export function createIntake(options: IntakeOptions): Intake {
     const view = await viewFor(inbound.userId, inbound.quote, clients, chosen)
     const routing = route(inbound.text, view)
     if (routing.choose !== undefined) chosen.set(inbound.userId.toLowerCase(), routing.choose)
-    return routedEntry(inbound, routing)
+    return routedEntry(inbound, routing, at)
   }
 
   async function viewFor(
@@ -104,12 +104,12 @@ function setAside(source: string, problem: string, at: number): IngestEntry {
   return { ...base, spec, raw: source, state: 'quarantined', reason: `malformed: ${problem}` }
 }
 
-function routedEntry(inbound: Inbound, routing: Routing): IngestEntry {
+function routedEntry(inbound: Inbound, routing: Routing, at: number): IngestEntry {
   const { text, targets, choose, state, reason, notices } = routing
   const seen = text === undefined ? inbound : { ...inbound, content: text, raw: replaceText(inbound.raw, text) }
   return {
     ...entry(seen, { state, reason }),
-    deliveries: targets.map((clientId) => ({ clientId, contextToken: newContextToken() })),
+    deliveries: targets.map((clientId) => ({ clientId, contextToken: newContextToken(at) })),
     notices,
     ...(choose === undefined ? {} : { choose }),
   }
@@ -132,18 +132,22 @@ function entry(inbound: Inbound, { state, reason }: Pick<IngestEntry, 'state' | 
 }
 
 const TOKEN_BYTES = 16
+const TIME_CHARS = 9
 // Filled for many tokens at once: a call for each would cost more than all else about a token.
 const random = Buffer.alloc(256 * TOKEN_BYTES)
 let randomUsed = random.length
 
-/** 128 random bits: what a client passes back to answer. */
-export function newContextToken(): string {
+/**
+ * What a client passes back to answer: 128 random bits, behind the time. So the index of tokens grows at its end, where
+ * random ones would cost a page of the log each.
+ */
+export function newContextToken(now: number): string {
   if (randomUsed === random.length) {
     randomFillSync(random)
     randomUsed = 0
   }
   randomUsed += TOKEN_BYTES
-  return `ctx_${random.toString('base64url', randomUsed - TOKEN_BYTES, randomUsed)}`
+  return `ctx_${now.toString(36).padStart(TIME_CHARS, '0')}${random.toString('base64url', randomUsed - TOKEN_BYTES, randomUsed)}`
 }
 
 /** The clients as routing sees them; made anew only when one comes or goes, since every batch asks. */

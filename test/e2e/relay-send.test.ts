@@ -108,7 +108,7 @@ verifies(
     expect(tokens).toHaveLength(40)
     expect(new Set(tokens).size).toBe(40)
     for (const token of tokens) {
-      const [, random = ''] = /^ctx_([\w-]+)$/.exec(token) ?? []
+      const [, random = ''] = /^ctx_[0-9a-z]{9}([\w-]+)$/.exec(token) ?? []
       expect(Buffer.from(random, 'base64url')).toHaveLength(16)
     }
     for (const { text } of answers) for (const token of upstreamTokens) expect(text).not.toContain(token)

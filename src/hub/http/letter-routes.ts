@@ -113,7 +113,8 @@ export function letterRoutes(app: HttpServer, hub: Hub): void {
   }
 
   async function replay(id: number, clientId: number | null): Promise<boolean> {
-    const position = await store.deadLetters.replay(id, clientId, hub.now(), newContextToken())
+    const now = hub.now()
+    const position = await store.deadLetters.replay(id, clientId, now, newContextToken(now))
     if (position !== null) delivery.advance([position])
     return position !== null
   }

@@ -48,6 +48,25 @@ export function messagesContract(open: OpenStore): void {
       expect(await ids({ state: 'unrouted' })).toEqual([])
     })
 
+    test('a user’s messages are found in every account, with those that were suppressed, page by page', async (store) => {
+      const ada = await register(store, 'ada')
+      const twice = entryFor([ada], { userId: 'Bert' })
+      const first = await ingest(store, entryFor([ada], { userId: 'bert' }), twice, entryFor([ada]), twice)
+      const second = await store.messages.ingest(batch([entry({ userId: 'BERT' })], { account: 'another' }))
+      const third = await ingest(store, twice, entry({ userId: 'bert' }))
+      const all = [...first.entries, ...second.entries, ...third.entries].map(({ messageId }) => messageId)
+      const own = all.filter((_, index) => index !== 2).toReversed()
+      const ids = async (filter: Partial<Parameters<typeof store.messages.list>[0]>) =>
+        (await store.messages.list({ userId: 'bert', limit: 9, ...filter })).map(({ id }) => id)
+
+      expect(await ids({})).toEqual(own)
+      expect(await ids({ limit: 2 })).toEqual(own.slice(0, 2))
+      expect(await ids({ limit: 2, before: own[1] ?? 0 })).toEqual(own.slice(2, 4))
+      expect(await ids({ state: 'suppressed' })).toEqual([own[1], own[3]])
+      expect(await ids({ clientId: ada.id })).toEqual(own.slice(4))
+      expect(await store.conversations.get(ACCOUNT, 'bert')).toMatchObject({ userId: 'bert' })
+    })
+
     test('a record says where the message went and why', async (store) => {
       const [ada, bob] = [await register(store, 'ada'), await register(store, 'bob')]
       const one = entryFor([ada, bob], { reason: 'broadcast' })

@@ -1,5 +1,5 @@
 import type { Db } from '../../kit/sqlite/database.ts'
-import type { DeathReason, Notice, PendingSend, QueuePosition } from '../model.ts'
+import type { AckKind, DeathReason, Notice, PendingSend, QueuePosition } from '../model.ts'
 import { insertNotice } from './write-sends.ts'
 
 /**
@@ -15,6 +15,13 @@ export interface Queue {
   lastBytes: number
   settledBytes: number
   lastWireId: string | null
+  /** The newest stretch that counts as received; it grows here and becomes a row of `acks` when another kind begins. */
+  ackFrom: number
+  ackTo: number
+  ackKind: AckKind | ''
+  ackAt: number
+  /** `total_bytes` of the last rows that were appended, so that the front moves over them without a read. */
+  readonly totals: { seq: number; bytes: number }[]
   /** Users that are known to have a row among the client's participants. */
   readonly users: Set<string>
 }
@@ -35,14 +42,15 @@ const kept = new WeakMap<Db, Map<number, Queue>>()
 export function loadQueue(db: Db, clientId: number): Queue | undefined {
   const known = keptQueues(db).get(clientId)
   if (known !== undefined) return known
-  const row = db.get<Omit<Queue, 'users'>>(
+  const row = db.get<Omit<Queue, 'users' | 'totals'>>(
     `SELECT id AS clientId, name, last_seq AS lastSeq, sent_seq AS sentSeq, settled_seq AS settledSeq,
-       last_bytes AS lastBytes, settled_bytes AS settledBytes, last_wire_id AS lastWireId
+       last_bytes AS lastBytes, settled_bytes AS settledBytes, last_wire_id AS lastWireId,
+       ack_from AS ackFrom, ack_to AS ackTo, ack_kind AS ackKind, ack_at AS ackAt
      FROM clients WHERE id = ?`,
     clientId,
   )
   if (row === undefined) return undefined
-  const queue = { ...row, users: new Set<string>() }
+  const queue = { ...row, totals: [], users: new Set<string>() }
   keptQueues(db).set(clientId, queue)
   return queue
 }
@@ -62,7 +70,8 @@ function keptQueues(db: Db): Map<number, Queue> {
 
 export function saveQueue(db: Db, queue: Queue): void {
   db.run(
-    `UPDATE clients SET last_seq = ?, sent_seq = ?, settled_seq = ?, last_bytes = ?, settled_bytes = ?, last_wire_id = ?
+    `UPDATE clients SET last_seq = ?, sent_seq = ?, settled_seq = ?, last_bytes = ?, settled_bytes = ?, last_wire_id = ?,
+       ack_from = ?, ack_to = ?, ack_kind = ?, ack_at = ?
      WHERE id = ?`,
     queue.lastSeq,
     queue.sentSeq,
@@ -70,6 +79,10 @@ export function saveQueue(db: Db, queue: Queue): void {
     queue.lastBytes,
     queue.settledBytes,
     queue.lastWireId,
+    queue.ackFrom,
+    queue.ackTo,
+    queue.ackKind,
+    queue.ackAt,
     queue.clientId,
   )
 }
@@ -159,14 +172,26 @@ export function buryFront(
 export function settleThrough(db: Db, queue: Queue, seq: number): void {
   const settled = Math.min(seq, queue.lastSeq)
   if (settled <= queue.settledSeq) return
+  queue.settledBytes = totalThrough(db, queue, settled) ?? queue.settledBytes
+  queue.settledSeq = settled
+  queue.sentSeq = Math.max(queue.sentSeq, settled)
+}
+
+/** `total_bytes` of the last row up to `seq`. */
+function totalThrough(db: Db, { clientId, totals }: Queue, seq: number): number | undefined {
+  let known: number | undefined
+  while (totals[0] !== undefined && totals[0].seq <= seq) {
+    const { seq: at, bytes } = totals[0]
+    known = at === seq ? bytes : undefined
+    totals.shift()
+  }
+  if (known !== undefined) return known
   const row = db.get<{ total: number }>(
     'SELECT total_bytes AS total FROM deliveries WHERE client_id = ? AND seq <= ? ORDER BY seq DESC LIMIT 1',
-    queue.clientId,
-    settled,
+    clientId,
+    seq,
   )
-  queue.settledSeq = settled
-  queue.settledBytes = row?.total ?? queue.settledBytes
-  queue.sentSeq = Math.max(queue.sentSeq, settled)
+  return row?.total
 }
 
 /** Keeps a message among the dead letters that never stood in a queue. */
@@ -203,8 +228,11 @@ function insertAtTail(
     queue.lastBytes,
     row.wireId,
   )
+  if (queue.totals.length >= MAX_KNOWN_TOTALS) queue.totals.shift()
+  queue.totals.push({ seq: queue.lastSeq, bytes: queue.lastBytes })
 }
 
+const MAX_KNOWN_TOTALS = 100
 const MAX_KNOWN_USERS = 1_000
 
 function addParticipant(db: Db, queue: Queue, { account, userKey }: QueuedMessage): void {

@@ -22,10 +22,11 @@ export function ingest(db: Db, batch: IngestBatch): IngestResult {
   const conversations = conversationUpdates(batch.account, batch.now)
 
   for (const entry of batch.entries) {
-    const kept = insertMessage(db, batch, entry)
+    const userKey = userKeyOf(entry.userId)
+    const kept = insertMessage(db, batch, { ...entry, userKey, previousId: conversations.lastMessageId(userKey) })
     result.entries.push(kept)
+    conversations.add(entry, userKey, kept.messageId, kept.state === 'suppressed')
     if (kept.state === 'suppressed') continue
-    conversations.add(entry)
     enqueue(db, batch, entry, kept.messageId, queues, result)
     if (entry.state === 'unrouted') {
       insertDeadLetter(db, { clientId: null, messageId: kept.messageId, reason: 'no_client', now: batch.now })
@@ -46,7 +47,14 @@ export function ingest(db: Db, batch: IngestBatch): IngestResult {
   return result
 }
 
-function insertMessage(db: Db, batch: IngestBatch, entry: IngestEntry): IngestResult['entries'][number] {
+/** An entry with what its row needs beside. */
+interface NewMessage extends IngestEntry {
+  userKey: string
+  /** The user's message before it, where that came in the same batch. */
+  previousId: number | null
+}
+
+function insertMessage(db: Db, batch: IngestBatch, entry: NewMessage): IngestResult['entries'][number] {
   // Nearly every message is new, so the unique indexes are asked by the insert itself.
   const inserted = insertRow(db, batch, entry, null)
   if (inserted !== null) return { messageId: inserted, state: entry.state, duplicateOf: null }
@@ -59,16 +67,18 @@ function insertMessage(db: Db, batch: IngestBatch, entry: IngestEntry): IngestRe
 }
 
 /** The id of the new row; null when the upstream id or the fingerprint is another's. */
-function insertRow(db: Db, batch: IngestBatch, entry: IngestEntry, duplicateOf: number | null): number | null {
+function insertRow(db: Db, batch: IngestBatch, entry: NewMessage, duplicateOf: number | null): number | null {
   const { changes, id } = db.run(
-    `INSERT INTO messages (account, upstream_id, fingerprint, user_id, user_key, received_at, state, reason, duplicate_of, spec, raw)
-     VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING`,
+    `INSERT INTO messages (account, user_key, previous_id,
+       upstream_id, fingerprint, user_id, received_at, state, reason, duplicate_of, spec, raw)
+     VALUES (?1, ?2, coalesce(?3, (SELECT last_message_id FROM conversations WHERE account = ?1 AND user_key = ?2)),
+       ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12) ON CONFLICT DO NOTHING`,
     batch.account,
+    entry.userKey,
+    entry.previousId,
     entry.upstreamId,
-    // Its index has no condition, so that it can also find a user's messages.
     entry.state === 'suppressed' ? null : entry.fingerprint,
     entry.userId,
-    userKeyOf(entry.userId),
     batch.now,
     entry.state,
     entry.reason,
@@ -80,7 +90,7 @@ function insertRow(db: Db, batch: IngestBatch, entry: IngestEntry, duplicateOf: 
 }
 
 /** Whose duplicate the entry is. What is past its life but not pruned yet gives up its id and fingerprint instead. */
-function findYoungDuplicate(db: Db, { account, now }: IngestBatch, entry: IngestEntry): number | null {
+function findYoungDuplicate(db: Db, { account, now }: IngestBatch, entry: NewMessage): number | null {
   const holders = [
     db.get<Holder>(
       `SELECT id, received_at AS receivedAt FROM messages
@@ -90,10 +100,10 @@ function findYoungDuplicate(db: Db, { account, now }: IngestBatch, entry: Ingest
     ),
     db.get<Holder>(
       `SELECT id, received_at AS receivedAt FROM messages
-       WHERE user_key = ? AND account = ? AND fingerprint = ?`,
-      userKeyOf(entry.userId),
-      account,
+       WHERE fingerprint = ? AND user_key = ? AND account = ?`,
       entry.fingerprint,
+      entry.userKey,
+      account,
     ),
   ].filter((holder) => holder !== undefined)
   const young = holders.find(({ receivedAt }) => receivedAt > now - ID_LIFE_MS)

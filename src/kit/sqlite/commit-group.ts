@@ -9,7 +9,7 @@ export interface AnyCall {
 
 /** Every way to write that a store has. */
 export interface Operations<Call extends AnyCall> {
-  /** Does one operation inside the transaction that is open. */
+  /** Does one operation inside the transaction that is open. May be called again after a rollback. */
   perform(db: Db, call: Call): unknown
   /** Told before something is rolled back: what was kept in memory of the tables may be wrong. */
   forget?(db: Db): void
@@ -31,10 +31,26 @@ export interface PackedError {
  */
 export function commitGroup<Call extends AnyCall>(db: Db, calls: Call[], operations: Operations<Call>): Outcome[] {
   try {
+    // A savepoint costs a copy of every page that is changed under it, and nearly every group goes through without.
+    return transaction(db, operations, () =>
+      calls.map((call) => ({ ok: true, output: operations.perform(db, call) }) as const),
+    )
+  } catch {
+    // Nothing of it was done. Once more, so that only what fails is left out.
+    try {
+      return transaction(db, operations, () => calls.map((call) => attempt(db, call, operations)))
+    } catch (error) {
+      throw unpackError(packError(error, 'commit'))
+    }
+  }
+}
+
+function transaction<T>(db: Db, operations: Pick<Operations<never>, 'forget'>, work: () => T): T {
+  try {
     db.run('BEGIN IMMEDIATE')
-    const outcomes = calls.map((call) => attempt(db, call, operations))
+    const result = work()
     db.run('COMMIT')
-    return outcomes
+    return result
   } catch (error) {
     operations.forget?.(db)
     try {
@@ -42,7 +58,7 @@ export function commitGroup<Call extends AnyCall>(db: Db, calls: Call[], operati
     } catch {
       // SQLite has rolled back by itself, as it does when the disk is full.
     }
-    throw unpackError(packError(error, 'commit'))
+    throw error
   }
 }
 
