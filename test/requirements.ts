@@ -1,3 +1,4 @@
+import { agentHttp } from './requirements/agent-http.ts'
 import { auth } from './requirements/auth.ts'
 import { config } from './requirements/config.ts'
 import { delivery } from './requirements/delivery.ts'
@@ -20,6 +21,7 @@ export const requirements = {
   ...upstream,
   ...config,
   ...wire,
+  ...agentHttp,
 } as const satisfies Requirements
 
 /** The id of a rule. */

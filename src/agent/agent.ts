@@ -1,7 +1,7 @@
 import type { EventStreams } from './http/events.ts'
 import type { Session } from './model.ts'
 import type { SessionRunner } from './session-runner.ts'
-import type { RunSetup } from './setup.ts'
+import type { StatelessRuns } from './stateless.ts'
 import type { AgentStore } from './store/port.ts'
 import type { ToolRegistry } from './tools/registry.ts'
 
@@ -10,10 +10,8 @@ export interface AgentServer {
   readonly store: AgentStore
   readonly runner: SessionRunner
   readonly streams: EventStreams
-  readonly setup: RunSetup
+  readonly alone: StatelessRuns
   readonly registry: ToolRegistry
-  /** Where stateless runs work. */
-  readonly root: string
   readonly now: () => number
   /** The folder of a new session, made if it is not there; `workspace_outside` when it lies elsewhere. */
   workspaceFor(asked: string | null): Promise<string>

@@ -97,6 +97,48 @@ export const AGENT_SETTINGS = {
     fallback: 1_000,
     read: readInteger(1, 1_000_000),
   },
+  maxQueue: {
+    flag: '--max-queue',
+    placeholder: '<n>',
+    env: 'AGENT_MAX_QUEUE',
+    help: 'runs that may wait in one session',
+    fallback: 16,
+    read: readInteger(0, 10_000),
+  },
+  requestsPerSecond: {
+    flag: '--requests-per-second',
+    placeholder: '<n>',
+    env: 'AGENT_REQUESTS_PER_SECOND',
+    help: 'calls that one API key (or one address) may make; 0 sets no limit',
+    fallback: 500,
+    read: readInteger(0, 1_000_000),
+  },
+  maxSteps: {
+    flag: '--max-steps',
+    placeholder: '<n>',
+    env: 'AGENT_MAX_STEPS',
+    help: 'turns of the model in a run that does not say how many it may have',
+    fallback: 50,
+    read: readInteger(1, 1000),
+  },
+  maxTokens: {
+    flag: '--max-tokens',
+    placeholder: '<n>',
+    env: 'AGENT_MAX_TOKENS',
+    help: 'tokens that a run may use',
+    fallback: null,
+    fallbackText: 'no limit',
+    read: readInteger(1, 1_000_000_000_000),
+  } satisfies Setting<number | null>,
+  maxCost: {
+    flag: '--max-cost',
+    placeholder: '<dollars>',
+    env: 'AGENT_MAX_COST',
+    help: 'US dollars that a run may cost, where the price of the model is known',
+    fallback: null,
+    fallbackText: 'no limit',
+    read: readDollars,
+  } satisfies Setting<number | null>,
   wallClockMs: {
     flag: '--wall-clock-ms',
     placeholder: '<ms>',
@@ -105,6 +147,47 @@ export const AGENT_SETTINGS = {
     fallback: 30 * 60_000,
     read: readInteger(100, 24 * 60 * 60_000),
   },
+  firstByteMs: {
+    flag: '--model-first-byte-ms',
+    placeholder: '<ms>',
+    env: 'AGENT_MODEL_FIRST_BYTE_MS',
+    help: 'how long a model may be silent before its first sign of life',
+    fallback: 90_000,
+    read: readInteger(10, 3_600_000),
+  },
+  betweenChunksMs: {
+    flag: '--model-silence-ms',
+    placeholder: '<ms>',
+    env: 'AGENT_MODEL_SILENCE_MS',
+    help: 'how long a model may be silent in the middle of its answer',
+    fallback: 120_000,
+    read: readInteger(10, 3_600_000),
+  },
+  wholeTurnMs: {
+    flag: '--model-turn-ms',
+    placeholder: '<ms>',
+    env: 'AGENT_MODEL_TURN_MS',
+    help: 'how long one answer of a model may take in all',
+    fallback: 600_000,
+    read: readInteger(10, 24 * 3_600_000),
+  },
+  modelTries: {
+    flag: '--model-tries',
+    placeholder: '<n>',
+    env: 'AGENT_MODEL_TRIES',
+    help: 'how often a model is asked for one answer when it fails in a way that may pass',
+    fallback: 5,
+    read: readInteger(1, 100),
+  },
+  allowedOrigins: {
+    flag: '--allow-origin',
+    placeholder: '<origins>',
+    env: 'AGENT_ALLOW_ORIGIN',
+    help: 'sites (comma-separated, such as https://app.example) whose pages may call the API from a browser',
+    fallback: [],
+    fallbackText: 'none',
+    read: readOrigins,
+  } satisfies Setting<string[]>,
   logLevel: {
     flag: '--log-level',
     placeholder: '<level>',
@@ -142,4 +225,21 @@ function readKeys(text: string): string[] {
   if (keys.some((key) => /[^\x21-\x7e]/.test(key)))
     throw new Error('must hold keys of printable ASCII, as they travel in a header')
   return keys
+}
+
+function readDollars(text: string): number {
+  const value = /^\d{1,9}(\.\d{1,9})?$/.test(text.trim()) ? Number(text) : Number.NaN
+  if (!(value > 0)) throw new Error(`must be an amount of dollars such as 0.50, not "${text}"`)
+  return value
+}
+
+function readOrigins(text: string): string[] {
+  const origins = text
+    .split(',')
+    .map((one) => one.trim().toLowerCase())
+    .filter((one) => one !== '')
+  for (const one of origins)
+    if (!URL.canParse(one) || new URL(one).origin !== one)
+      throw new Error(`must hold origins such as https://app.example, not "${one}"`)
+  return origins
 }

@@ -3,18 +3,20 @@ import { memoryDoorbell } from '../kit/doorbell.ts'
 import { AppError } from '../kit/errors.ts'
 import { listen } from '../kit/http.ts'
 import type { Log } from '../kit/log.ts'
-import { createMetrics, type Metrics } from '../kit/metrics.ts'
+import { createMetrics } from '../kit/metrics.ts'
 import type { AgentServer } from './agent.ts'
 import type { AgentSettings } from './config.ts'
+import { createFigures, type Figures, observe } from './figures.ts'
 import { eventStreams } from './http/events.ts'
 import { agentHttp } from './http/server.ts'
 import { todoWrite } from './own-tools.ts'
 import { withClocks } from './provider/clocks.ts'
 import { chooseModel, type Env, modelName, openProvider, parseModel } from './provider/models.ts'
 import type { Provider } from './provider/port.ts'
-import { withRetries } from './provider/retry.ts'
+import { type RetryOptions, withRetries } from './provider/retry.ts'
 import { runSetup } from './run-setup.ts'
 import { bell, sessionRunner } from './session-runner.ts'
+import { statelessRuns } from './stateless.ts'
 import { memoryStore } from './store/memory.ts'
 import { builtinTools } from './tools/builtin.ts'
 import { type Mcp, openMcp } from './tools/mcp.ts'
@@ -45,6 +47,8 @@ export interface AgentSurroundings {
   now?: () => number
   /** How often an idle event stream hears a comment. */
   heartbeatMs?: number
+  /** How patiently a model that fails is asked again. */
+  retries?: RetryOptions
 }
 
 const HEARTBEAT_MS = 15_000
@@ -57,7 +61,7 @@ const SWEEP_EVERY_MS = 20
 /** Chooses the adapters, ends what a crash left, then listens. */
 export async function startAgent(
   settings: AgentSettings,
-  { log, env, version, now = Date.now, heartbeatMs = HEARTBEAT_MS }: AgentSurroundings,
+  { log, env, version, now = Date.now, heartbeatMs = HEARTBEAT_MS, retries }: AgentSurroundings,
 ): Promise<RunningAgent> {
   const model = chooseModel(settings.model, env)
   const root = await realpath(settings.workspace).catch(() => {
@@ -82,16 +86,16 @@ export async function startAgent(
   const store = memoryStore()
   const doorbell = memoryDoorbell()
   const metrics = createMetrics('switchboard_agent_')
-  const runsEnded = metrics.counter('runs_total', 'Session runs that ended, by why.', ['finish_reason'])
-  const openModel = modelOpener(modelName(model), env)
+  const figures = createFigures(metrics)
+  const openModel = modelOpener(modelName(model), env, settings, { figures, ...(retries ? { retries } : {}) })
   await openModel(null)
   const setup = runSetup({
     registry,
     openModel,
     openWorkspace: (folder) => openWorkspace({ root: folder, hidden: [], shell: policy }),
     closeTools: closeTools,
-    maxTokens: null,
-    maxCost: null,
+    maxTokens: settings.maxTokens,
+    maxCost: settings.maxCost,
     now,
   })
   const runner = sessionRunner({
@@ -103,16 +107,27 @@ export async function startAgent(
     maxConcurrentRuns: settings.maxRuns,
     planLifeMs: PLAN_LIFE_MS,
     wallClockMs: settings.wallClockMs,
-    onFinished: (_run, reason) => runsEnded.inc({ finish_reason: reason }),
+    maxSteps: settings.maxSteps,
+    maxQueued: settings.maxQueue,
+    onFinished: ({ usage }, reason, tookMs) => figures.runEnded('session', reason, tookMs, usage),
+  })
+  const alone = statelessRuns({
+    setup,
+    root,
+    log,
+    now,
+    maxRuns: settings.maxRuns,
+    maxSteps: settings.maxSteps,
+    wallClockMs: settings.wallClockMs,
+    onFinished: (reason, tookMs, usage) => figures.runEnded('stateless', reason, tookMs, usage),
   })
   const streams = eventStreams({ store, doorbell, now, heartbeatMs })
   const agent: AgentServer = {
     store,
     runner,
     streams,
-    setup,
+    alone,
     registry,
-    root,
     now,
     workspaceFor: (asked) => resolveWorkspace(root, asked),
     checkModel,
@@ -127,7 +142,7 @@ export async function startAgent(
   await runner.recover()
 
   let draining = false
-  const { authKeys, insecure, allowedHosts } = settings
+  const { authKeys, insecure, allowedHosts, allowedOrigins, requestsPerSecond } = settings
   const app = agentHttp(agent, {
     log,
     metrics,
@@ -135,6 +150,9 @@ export async function startAgent(
     keys: authKeys,
     insecure,
     allowedHosts,
+    allowedOrigins,
+    requestsPerSecond,
+    onRefused: figures.refused,
     isDraining: () => draining,
   })
   let answering = 0
@@ -149,7 +167,7 @@ export async function startAgent(
     draining = true
     clearInterval(expiring)
     const force = setTimeout(() => app.server.closeAllConnections(), STOP_WITHIN_MS)
-    await runner.stop()
+    await Promise.all([runner.stop(), alone.stop()])
     streams.close()
     // What keeps its connection after the last answer, or opened one and never asked, is not waited for.
     const sweep = setInterval(() => {
@@ -173,14 +191,20 @@ export async function startAgent(
 }
 
 /** Each model is opened once, with its clocks and retries around it. */
-function modelOpener(fallback: string, env: Env): (name: string | null) => Promise<Provider> {
+function modelOpener(
+  fallback: string,
+  env: Env,
+  { firstByteMs, betweenChunksMs, wholeTurnMs, modelTries: tries }: AgentSettings,
+  { figures, retries }: { figures: Figures; retries?: RetryOptions },
+): (name: string | null) => Promise<Provider> {
+  const patience: RetryOptions = { tries, ...retries, onRetry: ({ error }) => figures.modelRetried(error.kind) }
   const opened = new Map<string, Promise<Provider>>()
   return (name) => {
     const wanted = name ?? fallback
     const known = opened.get(wanted)
     if (known) return known
     const fresh = openProvider(parseModel(wanted), env, { demoDeltaMs: DEMO_DELTA_MS }).then((provider) =>
-      withRetries(withClocks(provider)),
+      withRetries(withClocks(provider, { firstByteMs, betweenChunksMs, wholeTurnMs }), patience),
     )
     opened.set(wanted, fresh)
     fresh.catch(() => opened.delete(wanted))
@@ -214,10 +238,4 @@ async function openMcpFile(path: string | null, env: Env, log: Log): Promise<Mcp
     else log.warn('MCP server did not start', { name, problem })
   }
   return mcp
-}
-
-function observe(metrics: Metrics, { store, runner, streams }: AgentServer): void {
-  metrics.gauge('sessions', 'Sessions there are.', async (gauge) => gauge.set(await store.sessions.count()))
-  metrics.gauge('active_runs', 'Session runs under way.', (gauge) => gauge.set(runner.active))
-  metrics.gauge('event_streams', 'Readers of event streams.', (gauge) => gauge.set(streams.count))
 }

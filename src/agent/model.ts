@@ -123,6 +123,19 @@ export interface Session {
   takenSeq: number
 }
 
+/** What a run may use up; null sets no limit. */
+export interface RunLimits {
+  maxTokens: number | null
+  maxCost: number | null
+  wallClockMs: number | null
+}
+
+/** The smaller of two limits. */
+export function lesser(a: number | null, b: number | null | undefined): number | null {
+  if (a === null || b === null || b === undefined) return a ?? b ?? null
+  return Math.min(a, b)
+}
+
 export type RunStatus = 'queued' | 'running' | 'awaiting_plan' | 'finished'
 
 /** One goal given to a session. */
@@ -132,6 +145,8 @@ export interface Run {
   goal: string
   model: string | null
   maxSteps: number
+  /** What the caller allowed it beside the steps; absent where the server's limits are all. */
+  limits?: RunLimits
   status: RunStatus
   finishReason: FinishReason | null
   /** The text of the error it ended with. */

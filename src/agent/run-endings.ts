@@ -16,7 +16,7 @@ export function shuttingDown(): AppError {
 }
 
 /** The ending of a run that threw: what a person is told of it, and the log if nobody foresaw it. */
-export function failureOf(error: unknown, log: Log, run: Run): Finished {
+export function failureOf(error: unknown, log: Log, run: Pick<Run, 'id'>): Finished {
   if (error instanceof ProviderError) {
     return {
       type: 'finished',

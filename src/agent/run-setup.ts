@@ -1,6 +1,6 @@
 import { compaction } from './compaction.ts'
 import { type LoopTools, runAgent, type ToolAnswer, type ToolCall } from './loop.ts'
-import { addUsage, type Message, NO_USAGE, type Run, type Session } from './model.ts'
+import { addUsage, lesser, type Message, NO_USAGE, type Run, type Session } from './model.ts'
 import { PLAN_TOOL, TASK_TOOL } from './own-tools.ts'
 import { type Provider, ProviderError } from './provider/port.ts'
 import type { PreparedRun, RunSetup } from './setup.ts'
@@ -58,6 +58,11 @@ export function runSetup(options: RunSetupOptions): RunSetup {
     const system = [BASE_PROMPT, session.systemPrompt, kind === 'planning' ? PLANNING : null]
       .filter((part) => part)
       .join('\n\n')
+    const { limits } = run
+    const budget = {
+      maxTokens: lesser(options.maxTokens, limits?.maxTokens),
+      maxCost: lesser(options.maxCost, limits?.maxCost),
+    }
     const own = asks ? [PLAN_TOOL, TASK_TOOL] : [TASK_TOOL]
     const readOnly = new Set(
       registry
@@ -80,29 +85,24 @@ export function runSetup(options: RunSetupOptions): RunSetup {
           return refused(asks ? 'A plan needs a text; give it in `plan`.' : 'Nobody can be asked here; go on without.')
         if (kind === 'planning' && !readOnly.has(call.name))
           return refused('Nothing may be changed before a plan is approved: use propose_plan first.')
-        if (call.name === TASK_TOOL.name) return subTask(call, provider, workspace, state, stop)
+        if (call.name === TASK_TOOL.name) return subTask(call, { provider, workspace, state, signal: stop, ...budget })
         return registry.run(call.name, call.input, { workspace, signal: stop, state, onProgress })
       },
     }
     const described = tools.describe()
-    const { maxTokens, maxCost } = options
     return {
       provider,
       system,
       tools,
       fit: compaction({ provider, system, tools: described, signal }),
-      maxTokens,
-      maxCost,
+      ...budget,
     }
   }
 
   /** A loop of its own, with everything but plans and further sub-tasks; its tokens count for the run. */
   async function subTask(
     call: ToolCall,
-    provider: Provider,
-    workspace: Workspace,
-    state: ToolState,
-    signal: AbortSignal,
+    { provider, workspace, state, signal, maxTokens, maxCost }: TaskSurroundings,
   ): Promise<ToolAnswer> {
     const goal =
       typeof call.input === 'object' && call.input !== null && 'goal' in call.input ? String(call.input.goal) : ''
@@ -129,8 +129,8 @@ export function runSetup(options: RunSetupOptions): RunSetup {
       tools,
       stepsBefore: 0,
       maxSteps: TASK_STEPS,
-      maxTokens: null,
-      maxCost: null,
+      maxTokens,
+      maxCost,
       fit,
       signal,
       now,
@@ -151,9 +151,15 @@ export function runSetup(options: RunSetupOptions): RunSetup {
   }
 }
 
+interface TaskSurroundings extends Pick<PreparedRun, 'provider' | 'maxTokens' | 'maxCost'> {
+  workspace: Workspace
+  state: ToolState
+  signal: AbortSignal
+}
+
 interface Assembly {
   session: Pick<Session, 'model' | 'systemPrompt' | 'workspace'>
-  run: Pick<Run, 'model'>
+  run: Pick<Run, 'model' | 'limits'>
   state: ToolState
   kind: 'free' | 'planning' | 'approved'
   signal: AbortSignal

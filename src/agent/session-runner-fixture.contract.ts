@@ -84,6 +84,8 @@ export async function runnerBench(
     maxConcurrentRuns: 10,
     planLifeMs: 60_000,
     wallClockMs: 60_000,
+    maxSteps: 50,
+    maxQueued: 16,
     onFinished: (_run, reason) => void finished.push(reason),
     ...options,
   })

@@ -6,12 +6,14 @@ import { type LoopResult, type LoopStep, runAgent } from './loop.ts'
 import {
   addUsage,
   type FinishReason,
+  lesser,
   type Message,
   NO_USAGE,
   type PendingPlan,
   type PlanDecision,
   type Run,
   type RunEvent,
+  type RunLimits,
   type Session,
 } from './model.ts'
 import { decisionText } from './plan.ts'
@@ -24,6 +26,7 @@ export interface RunOrder {
   goal: string
   model: string | null
   maxSteps: number | null
+  limits?: RunLimits
   whenBusy: 'refuse' | 'enqueue' | 'interrupt'
   receipt: Receipt | null
 }
@@ -51,8 +54,12 @@ export interface SessionRunnerOptions {
   log: Log
   now: () => number
   maxConcurrentRuns: number
+  /** Runs that may wait in one session. */
+  maxQueued: number
   planLifeMs: number
   wallClockMs: number
+  /** Turns of the model, where neither the run nor its session says. */
+  maxSteps: number
   onFinished: (run: Run, reason: FinishReason, tookMs: number) => void
 }
 
@@ -64,8 +71,6 @@ interface Active {
   reason: FinishReason
   ended: Promise<void>
 }
-
-const DEFAULT_MAX_STEPS = 50
 
 export function sessionRunner(options: SessionRunnerOptions): SessionRunner {
   const { store, doorbell, setup, log, now } = options
@@ -128,13 +133,14 @@ export function sessionRunner(options: SessionRunnerOptions): SessionRunner {
 
   /** A repetition finds its receipt before anything is cancelled for it. */
   async function admit(run: Run, { receipt, whenBusy }: RunOrder): Promise<Admission> {
-    if (whenBusy !== 'interrupt') return store.runs.admit(run, { receipt, whenBusy })
+    const { maxQueued } = options
+    if (whenBusy !== 'interrupt') return store.runs.admit(run, { receipt, whenBusy, maxQueued })
     try {
-      return await store.runs.admit(run, { receipt, whenBusy: 'refuse' })
+      return await store.runs.admit(run, { receipt, whenBusy: 'refuse', maxQueued })
     } catch (error) {
       if (!(error instanceof AppError && error.code === 'session_busy')) throw error
       await cancel(run.sessionId)
-      return store.runs.admit(run, { receipt, whenBusy: 'enqueue' })
+      return store.runs.admit(run, { receipt, whenBusy: 'enqueue', maxQueued: Math.max(1, maxQueued) })
     }
   }
 
@@ -338,16 +344,18 @@ export function sessionRunner(options: SessionRunnerOptions): SessionRunner {
   }
 
   function wallClock(run: Run, one: Active): NodeJS.Timeout {
-    return setTimeout(() => end(one, 'WallClockExceeded'), Math.max(0, options.wallClockMs - run.activeMs)).unref()
+    const allowedMs = lesser(options.wallClockMs, run.limits?.wallClockMs) ?? options.wallClockMs
+    return setTimeout(() => end(one, 'WallClockExceeded'), Math.max(0, allowedMs - run.activeMs)).unref()
   }
 
-  function newRun(session: Session, { goal, model, maxSteps }: RunOrder): Run {
+  function newRun(session: Session, { goal, model, maxSteps, limits }: RunOrder): Run {
     return {
       id: randomUUID(),
       sessionId: session.id,
       goal,
       model: model ?? session.model,
-      maxSteps: maxSteps ?? session.maxSteps ?? DEFAULT_MAX_STEPS,
+      maxSteps: maxSteps ?? session.maxSteps ?? options.maxSteps,
+      ...(limits === undefined ? {} : { limits }),
       status: 'running',
       finishReason: null,
       error: null,

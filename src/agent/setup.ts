@@ -10,7 +10,7 @@ export interface RunSetup {
   /** For a run without a session: nobody can be asked, and nothing is remembered. */
   prepareAlone(
     session: Pick<Session, 'model' | 'systemPrompt' | 'workspace'>,
-    run: Pick<Run, 'model'>,
+    run: Pick<Run, 'model' | 'limits'>,
     signal: AbortSignal,
   ): Promise<PreparedRun>
   /** Ends background commands and forgets what the tools remembered. */

@@ -1,4 +1,6 @@
 import { isUtf8 } from 'node:buffer'
+import { randomUUID } from 'node:crypto'
+import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { AddressInfo, Socket } from 'node:net'
 import { type FastifyInstance, type FastifyReply, type FastifyRequest, fastify } from 'fastify'
 import { AppError } from './errors.ts'
@@ -8,6 +10,8 @@ declare module 'fastify' {
   interface FastifyRequest {
     /** The body as it came, for what must be passed on untouched. */
     bodyText: string
+    /** The content type as it came; empty when there was none. */
+    contentType: string
   }
   interface FastifyContextConfig {
     /** `text` leaves the body alone (a form); the default is JSON, whatever the content type says. */
@@ -30,6 +34,8 @@ export interface HttpOptions {
   bodyLimitBytes: number
   /** Reads a JSON text. The default turns integers that a double cannot hold into strings of their digits. */
   parseJson?: (text: string) => unknown
+  /** Whether a body of this type (lower case, without parameters; empty for none) is read at all. By default every one is. */
+  takesType?: (type: string) => boolean
 }
 
 const KEEP_ALIVE_MS = 75_000 // above nginx's 60 s, and long enough to see whether an answer was received
@@ -39,7 +45,12 @@ const FORWARDING_HEADER = /^(x-forwarded(-.*)?|forwarded|via|x-real-ip|x-client-
 const LINGER_MS = 1_000
 
 /** A server with our rules: JSON under any content type, no coercion, no body shape but ours on any failure. */
-export function httpServer({ errorAnswer, bodyLimitBytes, parseJson = parseLossless }: HttpOptions): FastifyInstance {
+export function httpServer({
+  errorAnswer,
+  bodyLimitBytes,
+  parseJson = parseLossless,
+  takesType = () => true,
+}: HttpOptions): FastifyInstance {
   const app = fastify({
     logger: false,
     bodyLimit: bodyLimitBytes,
@@ -52,14 +63,17 @@ export function httpServer({ errorAnswer, bodyLimitBytes, parseJson = parseLossl
     clientErrorHandler: answerBrokenRequest,
   })
   const methodsOf = trackRoutes(app)
+  app.server.on('checkExpectation', refuseExpectation)
   app.decorateRequest('bodyText', '')
+  app.decorateRequest('contentType', '')
   app.removeAllContentTypeParsers()
   // With callbacks, here and in the hooks that every request passes: promises would cost as much as the rest of them.
   app.addContentTypeParser('*', { parseAs: 'buffer' }, (request: FastifyRequest, bytes: Buffer, done) =>
-    done(null, readBody(request, bytes, parseJson)),
+    done(null, readBody(request, bytes, parseJson, takesType)),
   )
   app.addHook('onRequest', (request, _reply, done) => {
-    // Clients send odd, wrong or no content types; what counts is whether the body parses.
+    // Clients send odd, wrong or no content types; what counts is whether the body parses, unless a service is strict.
+    request.contentType = (request.raw.headers['content-type'] ?? '').split(';')[0]?.trim().toLowerCase() ?? ''
     request.raw.headers['content-type'] = 'application/json'
     done()
   })
@@ -118,8 +132,15 @@ function isAddressInfo(address: AddressInfo | string | null): address is Address
   return typeof address === 'object' && address !== null
 }
 
-function readBody(request: FastifyRequest, bytes: Buffer, parseJson: (text: string) => unknown): unknown {
+function readBody(
+  request: FastifyRequest,
+  bytes: Buffer,
+  parseJson: (text: string) => unknown,
+  takesType: (type: string) => boolean,
+): unknown {
   if (request.is404) return undefined
+  if (bytes.length > 0 && !takesType(request.contentType))
+    throw new AppError('unsupported_media_type', 'The body is not JSON; send it with Content-Type: application/json.')
   if (!isUtf8(bytes)) throw new AppError('bad_request', 'The body is not valid UTF-8; send JSON in UTF-8.')
   request.bodyText = bytes.toString('utf8')
   if (request.routeOptions.config.bodyAs === 'text') return request.bodyText
@@ -186,10 +207,26 @@ function answerBrokenRequest(error: Error & { code?: string }, socket: Socket): 
       : error.code === 'ERR_HTTP_REQUEST_TIMEOUT'
         ? ['408 Request Timeout', 'The request took too long to arrive.']
         : ['400 Bad Request', 'This is not a valid HTTP request.']
-  const body = JSON.stringify({ error: { code: 'bad_request', message: text } })
+  const body = brokenBody('bad_request', text)
   // Ended, not destroyed, so that the text arrives; but a caller that never hangs up is not waited for.
   socket.setTimeout(LINGER_MS, () => socket.destroy())
   socket.end(
     `HTTP/1.1 ${status}\r\nContent-Type: application/json\r\nContent-Length: ${Buffer.byteLength(body)}\r\nConnection: close\r\n\r\n${body}`,
   )
+}
+
+/** `Expect` can only ask for `100-continue`, which the server answers by itself. */
+function refuseExpectation(_request: IncomingMessage, response: ServerResponse): void {
+  const body = brokenBody('expectation_failed', 'The only Expect header that is understood is 100-continue.')
+  response
+    .writeHead(417, {
+      'content-type': 'application/json; charset=utf-8',
+      'content-length': Buffer.byteLength(body),
+      connection: 'close',
+    })
+    .end(body)
+}
+
+function brokenBody(code: string, message: string): string {
+  return JSON.stringify({ error: { code, message }, request_id: randomUUID() })
 }

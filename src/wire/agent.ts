@@ -7,14 +7,26 @@ const Steps = Type.Integer({ minimum: 1, maximum: 1000, description: 'Turns of t
 const Model = Text(200, '`provider:model`.')
 const SystemPrompt = Type.String({ maxLength: 200_000, description: 'Put before the conversation.' })
 const Goal = Text(500_000, 'What the agent is to do.')
+/** What a run may use up; the server's own limits hold as well. */
+const Budget = {
+  max_steps: Type.Optional(Steps),
+  max_tokens: Type.Optional(Type.Integer({ minimum: 1, maximum: 1e12, description: 'Tokens at most, both ways.' })),
+  max_cost: Type.Optional(
+    Type.Number({ minimum: 0.000001, maximum: 1e9, description: 'US dollars at most, where the price is known.' }),
+  ),
+  wall_clock_ms: Type.Optional(
+    Type.Integer({ minimum: 100, maximum: 86_400_000, description: 'How long it may work, waiting for a plan apart.' }),
+  ),
+}
 
 export const StatelessRunBody = Type.Object({
   goal: Type.Optional(Goal),
   message: Type.Optional(Goal),
   content: Type.Optional(Goal),
   system_prompt: Type.Optional(SystemPrompt),
-  max_steps: Type.Optional(Steps),
   model: Type.Optional(Model),
+  plan_mode: Type.Optional(Type.Boolean({ description: 'Only false: nobody can approve a plan here.' })),
+  ...Budget,
 })
 
 export const CreateSessionBody = Type.Object({
@@ -31,7 +43,7 @@ export const SessionRunBody = Type.Object({
   message: Type.Optional(Goal),
   content: Type.Optional(Goal),
   model: Type.Optional(Model),
-  max_steps: Type.Optional(Steps),
+  ...Budget,
   on_busy: Type.Optional(
     Type.Enum(['reject', 'enqueue', 'interrupt'], { description: 'What to do when a run is under way.' }),
   ),

@@ -7,12 +7,14 @@ export interface ApiAuthOptions {
   keys: readonly string[] | null
   insecure: boolean
   allowedHosts: readonly string[]
+  /** Sites whose pages may call, beside those of this server. */
+  allowedOrigins: readonly string[]
 }
 
 /** Who may call the API. Returns a name for the caller, for limits and receipts: never the key itself. */
 export type ApiAuth = (request: Request) => string
 
-export function apiAuth({ keys, insecure, allowedHosts }: ApiAuthOptions): ApiAuth {
+export function apiAuth({ keys, insecure, allowedHosts, allowedOrigins }: ApiAuthOptions): ApiAuth {
   const known = keys?.map(digest) ?? null
   return (request) => {
     if (known === null) {
@@ -49,13 +51,15 @@ export function apiAuth({ keys, insecure, allowedHosts }: ApiAuthOptions): ApiAu
       )
     }
     const { origin } = request.headers
-    if (origin !== undefined && !(URL.canParse(origin) && new URL(origin).host === request.headers.host)) {
-      throw new AppError('forbidden', 'This request comes from a page of another site.')
+    if (origin === undefined || allowedOrigins.includes(origin.toLowerCase())) return
+    if (!(URL.canParse(origin) && new URL(origin).host === request.headers.host)) {
+      throw new AppError('forbidden', 'This request comes from a page of another site; allow it with --allow-origin.')
     }
   }
 }
 
-function keyOf(request: Request): string | null {
+/** The key that a request carries, or null. */
+export function keyOf(request: Request): string | null {
   const header = request.headers['x-api-key']
   if (typeof header === 'string' && header !== '') return header
   return /^bearer +(\S+)$/i.exec(request.headers.authorization?.trim() ?? '')?.[1] ?? null

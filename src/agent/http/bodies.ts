@@ -1,6 +1,6 @@
 import { AppError } from '../../kit/errors.ts'
 import { wireBlock, wireUsage } from '../event-data.ts'
-import type { Message, Run, Session } from '../model.ts'
+import type { Message, Run, RunLimits, Session } from '../model.ts'
 
 /** Times as the API shows them. */
 export function iso(atMs: number): string {
@@ -64,4 +64,10 @@ export function goalOf(body: { goal?: string; message?: string; content?: string
   if (goal === undefined || goal.trim() === '')
     throw new AppError('bad_request', 'goal is missing; say what the agent is to do.', { details: { field: 'goal' } })
   return goal
+}
+
+/** What a caller lets a run use up, the steps apart. */
+export function limitsOf(body: { max_tokens?: number; max_cost?: number; wall_clock_ms?: number }): RunLimits {
+  const { max_tokens: maxTokens = null, max_cost: maxCost = null, wall_clock_ms: wallClockMs = null } = body
+  return { maxTokens, maxCost, wallClockMs }
 }

@@ -31,12 +31,16 @@ const STATUS: Record<string, number> = {
 }
 
 /** The one place where errors of the agent server become answers. */
-export function agentErrorAnswer(log: Log): (error: unknown, request: Request) => ErrorAnswer {
+export function agentErrorAnswer(
+  log: Log,
+  onRefused: (code: string) => void,
+): (error: unknown, request: Request) => ErrorAnswer {
   return (error, request) => {
     const requestId = randomUUID()
     const known =
       error instanceof AppError && STATUS[error.code] !== undefined ? error : unexpected(error, request, requestId, log)
     const status = statusOf(known)
+    onRefused(known.code)
     const headers: Record<string, string> = { 'x-request-id': requestId }
     if (status === 401) headers['www-authenticate'] = 'ApiKey header="X-API-Key"'
     if (known.retryAfterMs !== undefined) headers['retry-after'] = String(Math.ceil(known.retryAfterMs / 1000))

@@ -23,6 +23,8 @@ export interface EventQuery {
   errorEvent: string
   /** Only this run's. */
   runId: string | null
+  /** The reader is a browser with a ticket: it is told where it stands before anything happened, so that it can come back. */
+  byTicket: boolean
 }
 
 /** Where a stream starts; a bare one named no place. */
@@ -63,7 +65,9 @@ export function eventStreams({ store, doorbell, now, heartbeatMs }: EventStreamO
     async stream(session: Session, reply: Reply, query: EventQuery & StreamStart): Promise<void> {
       reply.hijack()
       const openedAt = now()
-      const stream = openSse(reply.raw, { retryMs: RETRY_MS, maxUnreadBytes: MAX_UNREAD_BYTES })
+      const headers = headersOf(reply)
+      const stream = openSse(reply.raw, { retryMs: RETRY_MS, maxUnreadBytes: MAX_UNREAD_BYTES, headers })
+      if (query.byTicket) stream.write(`id: ${query.after}\n\n`)
       const gone = new AbortController()
       stream.onClose(() => gone.abort())
       open.add(stream)
@@ -158,6 +162,11 @@ export function eventStreams({ store, doorbell, now, heartbeatMs }: EventStreamO
 /** What streams are made with. */
 export type EventStreams = ReturnType<typeof eventStreams>
 
+/** What was set on a reply before it became a stream. */
+export function headersOf(reply: Reply): Record<string, string> {
+  return Object.fromEntries(Object.entries(reply.getHeaders()).map(([name, value]) => [name, String(value)]))
+}
+
 /** A reader's options, from the query. */
 export function readEventQuery(query: unknown): EventQuery {
   const given = new Map(typeof query === 'object' && query !== null ? Object.entries(query) : [])
@@ -181,6 +190,7 @@ export function readEventQuery(query: unknown): EventQuery {
     until: until ?? null,
     errorEvent,
     runId: null,
+    byTicket: given.has('ticket'),
   }
 }
 

@@ -1,39 +1,43 @@
 import { AppError } from '../../kit/errors.ts'
 import type { HttpServer, Reply } from '../../kit/http.ts'
 import { checker } from '../../kit/schema.ts'
-import { openSse, sseEvent } from '../../kit/sse.ts'
+import { openSse, type SseStream, sseEvent } from '../../kit/sse.ts'
 import { StatelessRunBody } from '../../wire/agent.ts'
 import type { AgentServer } from '../agent.ts'
 import { eventData, wireUsage } from '../event-data.ts'
 import { PUBLIC_EVENTS } from '../model.ts'
 import { ProviderError } from '../provider/port.ts'
-import { runAlone } from '../stateless.ts'
-import { goalOf, messageBody } from './bodies.ts'
+import type { StatelessOrder } from '../stateless.ts'
+import { goalOf, limitsOf, messageBody } from './bodies.ts'
+import { type EventQuery, headersOf, readEventQuery } from './events.ts'
 import { bodyOf, wantsStream } from './session-routes.ts'
 
 const checkBody = checker(StatelessRunBody)
-const DEFAULT_MAX_STEPS = 50
 
 /** Stateless runs: one request, one result, or its events. The caller hanging up cancels. */
 export function runRoutes(app: HttpServer, agent: AgentServer): void {
   app.post('/run', async (request, reply) => {
     const body = checkBody(bodyOf(request))
     const goal = goalOf(body)
+    const { extended, errorEvent } = readEventQuery(request.query)
+    if (body.plan_mode === true)
+      throw new AppError('bad_request', 'plan_mode needs a session: nobody can approve a plan here.', {
+        details: { field: 'plan_mode' },
+      })
     if (body.model !== undefined) agent.checkModel(body.model)
     const gone = new AbortController()
     reply.raw.once('close', () => gone.abort())
     const order = {
       goal,
       systemPrompt: body.system_prompt ?? null,
-      maxSteps: body.max_steps ?? DEFAULT_MAX_STEPS,
+      maxSteps: body.max_steps ?? null,
+      limits: limitsOf(body),
       model: body.model ?? null,
-      workspace: agent.root,
       signal: gone.signal,
-      now: agent.now,
     }
-    if (wantsStream(request, false)) return streamAlone(agent, order, reply)
+    if (wantsStream(request, false)) return streamAlone(agent, order, reply, { extended, errorEvent })
     try {
-      const { runId, finishReason, messages, usage } = await runAlone(agent.setup, { ...order, onEvent: () => {} })
+      const { runId, finishReason, messages, usage } = await agent.alone.run({ ...order, onEvent: () => {} })
       return {
         status: 'finished',
         finish_reason: finishReason,
@@ -47,37 +51,34 @@ export function runRoutes(app: HttpServer, agent: AgentServer): void {
   })
 }
 
+/** Until the first event an error is an answer of its own; from then on it is an event, and `done` comes after it. */
 async function streamAlone(
   agent: AgentServer,
-  order: Omit<Parameters<typeof runAlone>[1], 'onEvent'>,
+  order: Omit<StatelessOrder, 'onEvent'>,
   reply: Reply,
+  { extended, errorEvent }: Pick<EventQuery, 'extended' | 'errorEvent'>,
 ): Promise<Reply> {
-  reply.hijack()
-  const stream = openSse(reply.raw, { retryMs: 1_000, maxUnreadBytes: 1024 * 1024 })
+  let stream: SseStream | undefined
   let seq = 0
-  let lastRun = ''
-  const tell = (name: string, data: string) => {
-    stream.write(sseEvent({ id: seq, event: name, data }))
+  const open = () => {
+    reply.hijack()
+    return openSse(reply.raw, { retryMs: 1_000, maxUnreadBytes: 1024 * 1024, headers: headersOf(reply) })
   }
   try {
-    await runAlone(agent.setup, {
+    await agent.alone.run({
       ...order,
       onEvent(event, runId) {
-        lastRun = runId
-        if (!PUBLIC_EVENTS.includes(event.type)) return
+        stream ??= open()
         seq += 1
-        tell(event.type, eventData(event, seq, runId))
+        const name = event.type === 'error' ? errorEvent : event.type
+        if (extended || PUBLIC_EVENTS.includes(event.type))
+          stream.write(sseEvent({ id: seq, event: name, data: eventData(event, seq, runId) }))
       },
     })
   } catch (error) {
-    const failure = asProviderFailure(error)
-    const message = failure instanceof AppError ? failure.message : 'Something went wrong in the server.'
-    seq += 1
-    tell('error', JSON.stringify({ message, run_id: lastRun, id: seq }))
-    seq += 1
-    tell('done', JSON.stringify({ finish_reason: 'ProviderStop', total_steps: 0, run_id: lastRun, id: seq }))
+    if (stream === undefined) throw asProviderFailure(error)
   } finally {
-    stream.end()
+    stream?.end()
   }
   return reply
 }

@@ -2,16 +2,23 @@ import { type HttpServer, httpServer } from '../../kit/http.ts'
 import type { Log } from '../../kit/log.ts'
 import type { Metrics } from '../../kit/metrics.ts'
 import type { AgentServer } from '../agent.ts'
-import { type ApiAuthOptions, apiAuth } from './auth.ts'
+import type { ApiAuthOptions } from './auth.ts'
+import { allowOrigins } from './cors.ts'
+import { frontDoor } from './door.ts'
 import { agentErrorAnswer } from './errors.ts'
 import { openApiDocument } from './openapi.ts'
 import { runRoutes } from './run-routes.ts'
 import { sessionRoutes } from './session-routes.ts'
+import { streamRoutes } from './stream-routes.ts'
+import { streamTickets } from './tickets.ts'
 
 export interface AgentHttpOptions extends ApiAuthOptions {
   log: Log
   metrics: Metrics
   version: string
+  requestsPerSecond: number
+  /** Told the code of every error that is answered. */
+  onRefused: (code: string) => void
   isDraining: () => boolean
 }
 
@@ -20,17 +27,18 @@ const BODY_BYTES = 1024 * 1024
 /** The agent server's HTTP. Everything but `/health` and `/ready` is behind the door. */
 export function agentHttp(
   agent: AgentServer,
-  { log, metrics, version, isDraining, ...options }: AgentHttpOptions,
+  { log, metrics, version, isDraining, requestsPerSecond, onRefused, ...access }: AgentHttpOptions,
 ): HttpServer {
-  const app = httpServer({ errorAnswer: agentErrorAnswer(log), bodyLimitBytes: BODY_BYTES, parseJson: JSON.parse })
-  const auth = apiAuth(options)
-  const callers = new WeakMap<object, string>()
-  app.addHook('onRequest', (request, _reply, done) => {
-    const path = request.routeOptions.url
-    if (path !== '/health' && path !== '/ready') callers.set(request.raw, auth(request))
-    done()
+  const app = httpServer({
+    errorAnswer: agentErrorAnswer(log, onRefused),
+    bodyLimitBytes: BODY_BYTES,
+    parseJson: JSON.parse,
+    takesType,
   })
-  const document = openApiDocument(version, options.keys !== null)
+  allowOrigins(app, access.allowedOrigins)
+  const tickets = streamTickets(agent.now)
+  const callerOf = frontDoor(app, { ...access, tickets, requestsPerSecond, now: agent.now })
+  const document = openApiDocument(version, access.keys !== null)
 
   app.get('/health', async (request, reply) => {
     const accept = request.headers.accept ?? ''
@@ -45,6 +53,12 @@ export function agentHttp(
   app.get('/openapi.json', async () => document)
   app.get('/metrics', async (_request, reply) => reply.type(metrics.contentType).send(await metrics.text()))
   runRoutes(app, agent)
-  sessionRoutes(app, agent, ({ raw }) => callers.get(raw) ?? '')
+  sessionRoutes(app, agent, callerOf)
+  streamRoutes(app, agent, tickets)
   return app
+}
+
+/** JSON by any of its names. A form's type is taken too: it is what `curl -d` says when it is told nothing. */
+function takesType(type: string): boolean {
+  return type === '' || /^application\/(json|[\w.+-]+\+json|x-www-form-urlencoded)$/.test(type)
 }

@@ -14,7 +14,7 @@ import type { AgentServer } from '../agent.ts'
 import { withoutSummaries } from '../compaction.ts'
 import { NO_USAGE, type PlanDecision, type Session } from '../model.ts'
 import type { Receipt } from '../store/port.ts'
-import { goalOf, iso, runBody, sessionDetails, sessionSummary } from './bodies.ts'
+import { goalOf, iso, limitsOf, runBody, sessionDetails, sessionSummary } from './bodies.ts'
 import { readEventQuery } from './events.ts'
 
 const checkCreate = checker(CreateSessionBody)
@@ -28,7 +28,7 @@ const MAX_KEY = 256
 const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i
 
 /** Routes with a session's id in the path. */
-interface WithId {
+export interface WithId {
   Params: { id: string }
 }
 
@@ -89,12 +89,12 @@ export function sessionRoutes(
   })
 
   app.get<WithId>('/sessions/:id', async (request) => {
-    const session = await sessionOf(request)
+    const session = await sessionOf(agent, request)
     return sessionDetails(session, withoutSummaries(await store.log.transcript(session.id)), agent.modelOf(session))
   })
 
   app.patch<WithId>('/sessions/:id', async (request) => {
-    const { id } = await sessionOf(request)
+    const { id } = await sessionOf(agent, request)
     const { title } = checkPatch(bodyOf(request))
     const updated = title === undefined ? await store.sessions.get(id) : await store.sessions.update(id, { title })
     if (updated === null) throw unknownSession(id)
@@ -102,7 +102,7 @@ export function sessionRoutes(
   })
 
   app.delete<WithId>('/sessions/:id', async (request, reply) => {
-    const { id } = await sessionOf(request)
+    const { id } = await sessionOf(agent, request)
     await runner.forget(id)
     if (!(await store.sessions.remove(id))) throw unknownSession(id)
     agent.ring(id)
@@ -110,7 +110,7 @@ export function sessionRoutes(
   })
 
   app.post<WithId>('/sessions/:id/run', async (request, reply) => {
-    const session = await sessionOf(request)
+    const session = await sessionOf(agent, request)
     const body = checkRun(bodyOf(request))
     const goal = goalOf(body)
     const asked = readEventQuery(request.query)
@@ -120,6 +120,7 @@ export function sessionRoutes(
       goal,
       model: body.model ?? null,
       maxSteps: body.max_steps ?? null,
+      limits: limitsOf(body),
       whenBusy,
       receipt: receiptOf(request, session.id),
     } as const
@@ -141,25 +142,14 @@ export function sessionRoutes(
     return reply.code(202).send({ run_id: run.id, session_id: session.id, status, events_url: url })
   })
 
-  app.get<WithId>('/sessions/:id/events', async (request, reply) => {
-    const session = await sessionOf(request)
-    const query = readEventQuery(request.query)
-    const start = await streams.start(session, request, query)
-    if (request.method === 'HEAD') return reply.type('text/event-stream; charset=utf-8').send()
-    if (query.until === 'done' && !start.bare && (await streams.isOver(session, start.after)))
-      return reply.code(204).send()
-    await streams.stream(session, reply, { ...query, ...start })
-    return reply
-  })
-
   app.get<WithId>('/sessions/:id/runs', async (request) => {
-    const { id } = await sessionOf(request)
+    const { id } = await sessionOf(agent, request)
     return { runs: (await store.runs.list(id)).map(runBody) }
   })
 
   for (const path of ['cancel', 'interrupt']) {
     app.post<WithId>(`/sessions/:id/${path}`, async (request) => {
-      const { id } = await sessionOf(request)
+      const { id } = await sessionOf(agent, request)
       return { session_id: id, cancelled: await runner.cancel(id) }
     })
   }
@@ -180,15 +170,9 @@ export function sessionRoutes(
   })
 
   async function decide(request: { params: { id: string } }, planId: string | null, decision: PlanDecision) {
-    const { id } = await sessionOf(request)
+    const { id } = await sessionOf(agent, request)
     const plan = await runner.decide(id, planId, decision)
     return { session_id: id, plan_id: plan.planId, run_id: plan.runId, decision: decision.decision }
-  }
-
-  async function sessionOf({ params: { id } }: { params: { id: string } }): Promise<Session> {
-    const session = UUID.test(id) ? await store.sessions.get(id.toLowerCase()) : null
-    if (session === null) throw unknownSession(id)
-    return session
   }
 
   function receiptOf(request: Pick<Request, 'headers' | 'raw' | 'bodyText'>, path: string): Receipt | null {
@@ -214,6 +198,16 @@ export function wantsStream(request: { headers: { accept?: string | undefined } 
   if (accept.includes('text/event-stream')) return true
   if (accept.includes('application/json') && !accept.includes('*/*')) return false
   return byDefault
+}
+
+/** The session a path names; `not_found` when there is none. */
+export async function sessionOf(
+  { store }: Pick<AgentServer, 'store'>,
+  { params: { id } }: { params: { id: string } },
+): Promise<Session> {
+  const session = UUID.test(id) ? await store.sessions.get(id.toLowerCase()) : null
+  if (session === null) throw unknownSession(id)
+  return session
 }
 
 function unknownSession(id: string): AppError {

@@ -82,13 +82,13 @@ export function memoryStore(): AgentStore {
       },
     },
     runs: {
-      async admit(run, { receipt, whenBusy }) {
+      async admit(run, { receipt, whenBusy, maxQueued = MAX_QUEUED }) {
         const kept = need(run.sessionId)
         const known = receipts.find(receipt)
         const earlier = known === null ? undefined : kept.runs.get(known)
         if (earlier !== undefined) return { run: copy(earlier), repeated: true }
         const admitted: Run = { ...run, afterSeq: kept.newest }
-        if (kept.session.status !== 'idle') queueUp(kept, admitted, whenBusy)
+        if (kept.session.status !== 'idle') queueUp(kept, admitted, whenBusy, maxQueued)
         else startNow(kept, admitted, run.createdAt)
         kept.runs.set(run.id, admitted)
         kept.session.turnCount += 1
@@ -155,7 +155,7 @@ function stored(event: RunEvent, seq: number, { runId, now }: LogEntry): StoredE
   return { seq, runId, at: now, type: event.type, data: eventData(event, seq, runId) }
 }
 
-function queueUp({ session, runs }: Kept, run: Run, whenBusy: 'refuse' | 'enqueue'): void {
+function queueUp({ session, runs }: Kept, run: Run, whenBusy: 'refuse' | 'enqueue', maxQueued: number): void {
   if (whenBusy === 'refuse') {
     throw new AppError(
       'session_busy',
@@ -166,8 +166,8 @@ function queueUp({ session, runs }: Kept, run: Run, whenBusy: 'refuse' | 'enqueu
     )
   }
   const queued = [...runs.values()].filter(({ status }) => status === 'queued').length
-  if (queued >= MAX_QUEUED) {
-    throw new AppError('queue_full', `${MAX_QUEUED} runs wait in this session already; try again when one has ended.`, {
+  if (queued >= maxQueued) {
+    throw new AppError('queue_full', `${maxQueued} runs wait in this session already; try again when one has ended.`, {
       retryAfterMs: 5_000,
     })
   }

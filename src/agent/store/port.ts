@@ -69,10 +69,10 @@ export interface RunChange {
 export interface RunStore {
   /**
    * Accepts a run in one step: the run, `turn_count`, `last_active`, and the receipt under its key. With a session that is
-   * busy and `whenBusy: 'refuse'` it fails with `session_busy` (details: active_run_id); with `'enqueue'` it is queued, 16 at
-   * most (`queue_full`). A known key gives the first receipt again, or `key_reused` for another body.
+   * busy and `whenBusy: 'refuse'` it fails with `session_busy` (details: active_run_id); with `'enqueue'` it is queued,
+   * `maxQueued` at most (`queue_full`). A known key gives the first receipt again, or `key_reused` for another body.
    */
-  admit(run: Run, options: { receipt: Receipt | null; whenBusy: 'refuse' | 'enqueue' }): Promise<Admission>
+  admit(run: Run, options: AdmitOptions): Promise<Admission>
   get(sessionId: string, runId: string): Promise<Run | null>
   list(sessionId: string): Promise<Run[]>
   /** Takes the oldest queued run and makes it the active one; null when none waits. */
@@ -81,6 +81,13 @@ export interface RunStore {
   fence(sessionId: string): Promise<number>
   /** Sessions that work, wait, or have queued runs: for the start after a crash, and for expiring plans. */
   unfinished(): Promise<Session[]>
+}
+
+export interface AdmitOptions {
+  receipt: Receipt | null
+  whenBusy: 'refuse' | 'enqueue'
+  /** 16 when absent. */
+  maxQueued?: number
 }
 
 export interface Admission {

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { AppError } from '../kit/errors.ts'
+import { AppError } from './errors.ts'
 import { type RateLimit, rateLimit } from './rate.ts'
 
 /** How many of `calls` pass. */

@@ -1,0 +1,71 @@
+import type { Requirements } from './requirement.ts'
+
+/** The agent server's HTTP: who gets in, how much of it, and what a mistake is told. */
+export const agentHttp = {
+  'agenthttp:rate:limited': {
+    source: 'design/agent-decisions.md: HTTP',
+    behaviour: 'A caller with more calls a second than it may make gets 429 with Retry-After; another is not touched.',
+  },
+  'agenthttp:rate:headers': {
+    source: 'design/agent-decisions.md: HTTP',
+    behaviour: 'Every answer behind the door has RateLimit headers, streams included, unless the limit is off.',
+  },
+  'agenthttp:rate:guesses': {
+    source: 'design/agent-decisions.md: HTTP',
+    behaviour: 'Calls with a wrong key are limited by address, so that keys cannot be guessed fast.',
+  },
+  'agenthttp:bounds:told': {
+    source: 'design/agent-decisions.md: HTTP',
+    behaviour: 'Sessions, runs under way and waiting runs are bounded by settings, and say so when they are full.',
+  },
+  'agenthttp:ticket:opens': {
+    source: 'design/agent-decisions.md: HTTP',
+    behaviour: 'A stream ticket lets an EventSource read the events of its session without a key in the address.',
+  },
+  'agenthttp:ticket:only': {
+    source: 'design/agent-decisions.md: HTTP',
+    behaviour: 'A stream ticket opens nothing but the stream of the session it was made for.',
+  },
+  'agenthttp:ticket:ages': {
+    source: 'design/agent-decisions.md: HTTP',
+    behaviour: 'A stream ticket must be used within a minute; who comes back with its last event has an hour.',
+  },
+  'agenthttp:ticket:secret': {
+    source: 'design/agent-decisions.md: HTTP',
+    behaviour: 'Neither a ticket nor a key reaches the log.',
+  },
+  'agenthttp:type:json': {
+    source: 'design/agent-decisions.md: HTTP',
+    behaviour: 'A body that is there and whose type is not JSON is 415; an empty one is fine under any type.',
+  },
+  'agenthttp:type:curl': {
+    source: 'spec/agent-server-api.md: Endpoints',
+    behaviour: 'JSON without a content type, or under the one that curl sends by itself, is taken.',
+  },
+  'agenthttp:errors:expect': {
+    source: 'design/agent-decisions.md: HTTP',
+    behaviour: 'An Expect header that nobody knows is 417 with a JSON body; 100-continue works.',
+  },
+  'agenthttp:origin:asked': {
+    source: 'design/agent-decisions.md: HTTP',
+    behaviour: 'Pages of other sites can read answers only where --allow-origin lists them, the preflight included.',
+  },
+  'agenthttp:alone:plan': {
+    source: 'design/agent-decisions.md: Plans and leases',
+    behaviour:
+      'A run without a session refuses plan_mode, and a plan that its model proposes is refused, not waited for.',
+  },
+  'agenthttp:budget:steps': {
+    source: 'design/agent-decisions.md: The loop',
+    behaviour:
+      'A run that still wants a call on its last step ends with BudgetExceeded, and the call is not carried out.',
+  },
+  'agenthttp:budget:tokens': {
+    source: 'design/agent-decisions.md: The loop',
+    behaviour: 'A run ends with BudgetExceeded when it has used the tokens it may use, by flag or by field.',
+  },
+  'agenthttp:budget:clock': {
+    source: 'design/agent-decisions.md: The loop',
+    behaviour: 'A run ends with WallClockExceeded when its time is over, in a session and without one.',
+  },
+} as const satisfies Requirements
