@@ -215,6 +215,10 @@ export const EXTENDED_EVENT_SCHEMAS = {
   run_started: Type.Object({ goal: Type.String(), model: Type.String(), ...OfRun }),
   plan_decided: Type.Object({ plan_id: Type.String(), decision: Type.Enum(['approve', 'reject']), ...OfRun }),
   usage: Type.Object({ ...WireUsage.properties, ...OfRun }),
-  compaction: Type.Object({ covers: Type.Integer(), ...OfRun }),
+  compaction: Type.Object({
+    kind: Type.Enum(['pruned', 'summarised']),
+    covers: Type.Integer({ description: 'How many messages it is about, from the first on.' }),
+    ...OfRun,
+  }),
   tool_progress: Type.Object({ name: Type.String(), call_id: Type.String(), output: Type.String(), ...OfRun }),
 } as const
