@@ -28,14 +28,17 @@ export interface ErrorAnswer {
   headers?: Record<string, string>
 }
 
+/** Taken as JSON; taken if it happens to be JSON; not taken. What is not taken is a 415. */
+export type BodyType = 'json' | 'perhaps' | 'other'
+
 export interface HttpOptions {
   /** The one place of a service that turns errors into bodies. Gets everything that is thrown. */
   errorAnswer: (error: unknown, request: FastifyRequest) => ErrorAnswer
   bodyLimitBytes: number
   /** Reads a JSON text. The default turns integers that a double cannot hold into strings of their digits. */
   parseJson?: (text: string) => unknown
-  /** Whether a body of this type (lower case, without parameters; empty for none) is read at all. By default every one is. */
-  takesType?: (type: string) => boolean
+  /** What to make of a body's type (lower case, without parameters; empty for none). By default every one is taken as JSON. */
+  readType?: (type: string) => BodyType
 }
 
 const KEEP_ALIVE_MS = 75_000 // above nginx's 60 s, and long enough to see whether an answer was received
@@ -49,7 +52,7 @@ export function httpServer({
   errorAnswer,
   bodyLimitBytes,
   parseJson = parseLossless,
-  takesType = () => true,
+  readType = () => 'json',
 }: HttpOptions): FastifyInstance {
   const app = fastify({
     logger: false,
@@ -69,7 +72,7 @@ export function httpServer({
   app.removeAllContentTypeParsers()
   // With callbacks, here and in the hooks that every request passes: promises would cost as much as the rest of them.
   app.addContentTypeParser('*', { parseAs: 'buffer' }, (request: FastifyRequest, bytes: Buffer, done) =>
-    done(null, readBody(request, bytes, parseJson, takesType)),
+    done(null, readBody(request, bytes, parseJson, readType)),
   )
   app.addHook('onRequest', (request, _reply, done) => {
     // Clients send odd, wrong or no content types; what counts is whether the body parses, unless a service is strict.
@@ -136,11 +139,11 @@ function readBody(
   request: FastifyRequest,
   bytes: Buffer,
   parseJson: (text: string) => unknown,
-  takesType: (type: string) => boolean,
+  readType: (type: string) => BodyType,
 ): unknown {
   if (request.is404) return undefined
-  if (bytes.length > 0 && !takesType(request.contentType))
-    throw new AppError('unsupported_media_type', 'The body is not JSON; send it with Content-Type: application/json.')
+  const type = bytes.length === 0 ? 'json' : readType(request.contentType)
+  if (type === 'other') throw notJson()
   if (!isUtf8(bytes)) throw new AppError('bad_request', 'The body is not valid UTF-8; send JSON in UTF-8.')
   request.bodyText = bytes.toString('utf8')
   if (request.routeOptions.config.bodyAs === 'text') return request.bodyText
@@ -148,8 +151,13 @@ function readBody(
   try {
     return parseJson(request.bodyText)
   } catch {
+    if (type === 'perhaps') throw notJson()
     throw new AppError('bad_request', 'The body is not valid JSON; send a JSON object.')
   }
+}
+
+function notJson(): AppError {
+  return new AppError('unsupported_media_type', 'The body is not JSON; send it with Content-Type: application/json.')
 }
 
 function asAppError(error: unknown, request: FastifyRequest): unknown {

@@ -168,14 +168,7 @@ verifies(['agenthttp:type:json', 'agenthttp:type:curl'], async () => {
     )
     return status
   }
-  for (const type of [
-    'text/plain',
-    'multipart/form-data; boundary=x',
-    'application/xml',
-    'text/html',
-    'image/png',
-    'x',
-  ])
+  for (const type of ['multipart/form-data; boundary=x', 'application/xml', 'text/html', 'image/png', 'x'])
     expect(await send(type, '{}'), type).toBe(415)
   for (const type of [
     null,
@@ -183,9 +176,13 @@ verifies(['agenthttp:type:json', 'agenthttp:type:curl'], async () => {
     'Application/JSON; charset=utf-8',
     'application/vnd.api+json',
     'application/x-www-form-urlencoded',
+    'text/plain;charset=UTF-8',
   ])
     expect(await send(type, '{}'), String(type)).toBe(201)
-  for (const type of [null, 'text/plain', 'application/json']) expect(await send(type, ''), String(type)).toBe(201)
+  for (const type of [null, 'text/plain', 'image/png']) expect(await send(type, ''), String(type)).toBe(201)
+  for (const type of ['text/plain', 'application/x-www-form-urlencoded'])
+    expect(await send(type, 'title=x'), type).toBe(415)
+  expect(await send('application/json', 'title=x')).toBe(400)
   const { body } = await agent.call('POST', '/run', { body: 'goal=x', headers: { 'content-type': 'text/plain' } })
   expect(body.error).toEqual({
     code: 'unsupported_media_type',

@@ -40,7 +40,7 @@ export const agentHttp = {
   },
   'agenthttp:type:curl': {
     source: 'spec/agent-server-api.md: Endpoints',
-    behaviour: 'JSON without a content type, or under the one that curl sends by itself, is taken.',
+    behaviour: 'JSON without a content type, or under the one that curl or fetch gives it by itself, is taken.',
   },
   'agenthttp:errors:expect': {
     source: 'design/agent-decisions.md: HTTP',

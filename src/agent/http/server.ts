@@ -1,4 +1,4 @@
-import { type HttpServer, httpServer } from '../../kit/http.ts'
+import { type BodyType, type HttpServer, httpServer } from '../../kit/http.ts'
 import type { Log } from '../../kit/log.ts'
 import type { Metrics } from '../../kit/metrics.ts'
 import type { AgentServer } from '../agent.ts'
@@ -33,7 +33,7 @@ export function agentHttp(
     errorAnswer: agentErrorAnswer(log, onRefused),
     bodyLimitBytes: BODY_BYTES,
     parseJson: JSON.parse,
-    takesType,
+    readType,
   })
   allowOrigins(app, access.allowedOrigins)
   const tickets = streamTickets(agent.now)
@@ -58,7 +58,8 @@ export function agentHttp(
   return app
 }
 
-/** JSON by any of its names. A form's type is taken too: it is what `curl -d` says when it is told nothing. */
-function takesType(type: string): boolean {
-  return type === '' || /^application\/(json|[\w.+-]+\+json|x-www-form-urlencoded)$/.test(type)
+/** The types that `curl -d` and `fetch` give a text when they are told none are taken where the text is JSON. */
+function readType(type: string): BodyType {
+  if (type === '' || /^application\/(json|[\w.-]+\+json)$/.test(type)) return 'json'
+  return type === 'application/x-www-form-urlencoded' || type === 'text/plain' ? 'perhaps' : 'other'
 }
