@@ -8,6 +8,7 @@ import { relay } from './requirements/relay.ts'
 import type { Requirements } from './requirements/requirement.ts'
 import { routing } from './requirements/routing.ts'
 import { upstream } from './requirements/upstream.ts'
+import { web } from './requirements/web.ts'
 import { wire } from './requirements/wire.ts'
 
 /** Every rule of the hub's spec and of our decisions, by id. `requirements.test.ts` holds that each has a test. */
@@ -20,6 +21,7 @@ export const requirements = {
   ...routing,
   ...upstream,
   ...config,
+  ...web,
   ...wire,
   ...agentHttp,
 } as const satisfies Requirements

@@ -15,6 +15,7 @@ import { type Outbound, openOutbound } from './outbound.ts'
 import { pollUpstream } from './poller.ts'
 import { openRegistry, type Registry } from './registry.ts'
 import type { HubStore } from './store/port.ts'
+import { createTraffic, type Traffic } from './traffic.ts'
 import { openTyping } from './typing.ts'
 import { type Upstream, UpstreamError } from './upstream/port.ts'
 
@@ -63,6 +64,7 @@ export interface Hub {
   readonly link: Link
   readonly figures: Figures
   readonly rate: RateLimit
+  readonly traffic: Traffic
   readonly now: () => number
   readonly cdnUrl: string
   /** The user a context token (or, failing that, a user id this client has seen) speaks of; never a guess. */
@@ -101,6 +103,7 @@ export async function openHub(options: HubOptions): Promise<Hub> {
   const { store, upstream, doorbell, metrics, log, now, account } = options
   const stopping = new AbortController()
   const figures = createFigures(metrics)
+  const traffic = createTraffic(now)
   const registry = await openRegistry(store.clients, now)
   const link = openLink({ now, log, silentAfterMs: 2 * options.upstreamHoldMs })
   link.onChange(({ state }) => figures.linkChanges.inc({ link: state }))
@@ -115,6 +118,7 @@ export async function openHub(options: HubOptions): Promise<Hub> {
     onThrottled: link.throttled,
     onAccepted: (send) => {
       figures.sends.inc({ outcome: send.state })
+      if (send.clientId !== null) traffic.count(send.clientId, 'sent')
       typing.stop(send)
     },
     onFailed: (kind) => figures.sends.inc({ outcome: kind }),
@@ -172,6 +176,7 @@ export async function openHub(options: HubOptions): Promise<Hub> {
     intake,
     link,
     figures,
+    traffic,
     rate: rateLimit(options.requestsPerSecond, now),
     now,
     cdnUrl: options.cdnUrl,
@@ -196,6 +201,7 @@ export async function openHub(options: HubOptions): Promise<Hub> {
       const died = await registry.remove(id)
       delivery.forget(id)
       typing.stopClient(id)
+      traffic.forget(id)
       if (died > 0) noteDead(id, 'client_removed', died)
       return died
     },
@@ -220,6 +226,7 @@ export async function openHub(options: HubOptions): Promise<Hub> {
   /** After the commit: counts, wakes the polls, sends the notices. */
   function tell(result: IngestResult, batch: IngestBatch): void {
     for (const { state } of result.entries) figures.messages.inc({ state })
+    for (const { clientId } of result.queued) traffic.count(clientId, 'received')
     for (const { clientId, reason, count } of result.died) noteDead(clientId, reason, count)
     const quarantined = result.entries.filter(({ state }) => state === 'quarantined')
     if (quarantined.length > 0)

@@ -1,7 +1,8 @@
-import { accessSync, constants } from 'node:fs'
-import { delimiter, join } from 'node:path'
-import { type Browser, type BrowserContextOptions, chromium, type Page } from 'playwright-core'
+import { readFileSync } from 'node:fs'
+import { createRequire } from 'node:module'
+import type { Browser, BrowserContextOptions, Page } from 'playwright-core'
 import { afterAll, beforeAll, onTestFinished } from 'vitest'
+import { LAUNCH_MS, launchChromium } from './chromium.ts'
 
 /** A page, and everything that its browser had to complain of. */
 export interface TestPage {
@@ -10,21 +11,13 @@ export interface TestPage {
   problems: string[]
 }
 
-const ARGS = [
-  '--no-sandbox',
-  '--disable-gpu',
-  '--disable-background-networking',
-  '--disable-component-update',
-  '--disable-sync',
-]
-const LAUNCH_MS = 60_000
 const WAIT_MS = 15_000
 
 /** A Chromium for all tests of a file. The returned function opens a page with nothing in its store. */
 export function testBrowser(): (options?: BrowserContextOptions) => Promise<TestPage> {
   let browser: Browser | undefined
   beforeAll(async () => {
-    browser = await chromium.launch({ executablePath: findChromium(), args: ARGS, timeout: LAUNCH_MS })
+    browser = await launchChromium()
   }, LAUNCH_MS)
   afterAll(() => browser?.close())
 
@@ -48,24 +41,24 @@ export function testBrowser(): (options?: BrowserContextOptions) => Promise<Test
   }
 }
 
-/** `TEST_CHROMIUM`, or the first Chromium on the PATH, as scripts/test-setup.mjs looks for it. */
-function findChromium(): string {
-  const given = process.env.TEST_CHROMIUM
-  if (given) return given
-  const folders = (process.env.PATH ?? '').split(delimiter).filter(Boolean)
-  const paths = ['chromium', 'chromium-browser', 'google-chrome'].flatMap((name) =>
-    folders.map((folder) => join(folder, name)),
-  )
-  const found = paths.find(isProgram)
-  if (found === undefined) throw new Error('There is no Chromium on the PATH; install one or set TEST_CHROMIUM.')
+const AXE = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8')
+
+/** What axe finds serious or critical on the page as it stands: rule and places. */
+export async function seriousProblems(page: Page): Promise<string[]> {
+  // Through the debugger, which no content security policy holds back.
+  await page.evaluate(`window.axe === undefined && (() => { ${AXE} })()`)
+  const found: { id: string; impact: string; nodes: { target: string[]; failureSummary: string }[] }[] =
+    await page.evaluate(`axe.run(document).then(({ violations }) => violations)`)
   return found
+    .filter(({ impact }) => impact === 'serious' || impact === 'critical')
+    .flatMap(({ id, nodes }) =>
+      nodes.map(({ target, failureSummary }) => `${id} at ${target.join(' ')}: ${failureSummary}`),
+    )
 }
 
-function isProgram(path: string): boolean {
-  try {
-    accessSync(path, constants.X_OK)
-    return true
-  } catch {
-    return false
-  }
+/** Every text the page shows, and the elements that foreign markup would have made of it. */
+export function madeElements(page: Page): Promise<number> {
+  return page
+    .locator('#app :is(script, iframe, object, marquee, [onerror], [onload], [onmouseover], img[src=x])')
+    .count()
 }

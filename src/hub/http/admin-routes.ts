@@ -7,6 +7,7 @@ import type { Client } from '../model.ts'
 import { clientNamed } from '../registry.ts'
 import type { AdminAuth } from './admin-auth.ts'
 import { letterRoutes } from './letter-routes.ts'
+import { panelRoutes } from './panel-routes.ts'
 
 const checkRegister = checker(RegisterBody)
 const checkPatch = checker(PatchClientBody)
@@ -93,6 +94,7 @@ export function adminRoutes(app: HttpServer, hub: Hub, auth: AdminAuth): void {
 
     scope.get('/hub/upstream', async () => upstreamDetail(hub))
     letterRoutes(scope, hub)
+    panelRoutes(scope, hub)
   })
 
   const nameOf = (id: number) => registry.get(id)?.name ?? null

@@ -173,7 +173,8 @@ function letterBody({ id, clientName, messageId, reason, userId, spec, createdAt
   }
 }
 
-function contentOf(spec: string): { content: string | null; msg_type: string | null } {
+/** What a stored message says, in the spec's words; null where its text is gone. */
+export function contentOf(spec: string): { content: string | null; msg_type: string | null } {
   const fields: unknown = spec === '' ? {} : JSON.parse(spec)
   const of = (key: string) => {
     const value = typeof fields === 'object' && fields !== null ? new Map(Object.entries(fields)).get(key) : null

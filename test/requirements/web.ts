@@ -1,0 +1,51 @@
+import type { Requirements } from './requirement.ts'
+
+/** The web pages. */
+export const web = {
+  'web:pages:policy': {
+    source: 'issue 5: Build 3',
+    behaviour: 'Pages load nothing from elsewhere and allow no inline script or style.',
+  },
+  'web:pages:assets': {
+    source: 'issue 5: Build 3',
+    behaviour:
+      'Assets have hashed names and are kept for long, pages are not kept, and no path leads out of the folder.',
+  },
+  'web:pages:accessible': {
+    source: 'issue 5: What must show',
+    behaviour: 'On every page axe finds no serious problem, in light and in dark.',
+  },
+  'web:pages:markup': {
+    source: 'issue 5: What must show',
+    behaviour: 'Names, labels, users, texts, tool output and file names with markup appear as text on every page.',
+  },
+  'web:pages:phone': {
+    source: 'issue 5: Build 3',
+    behaviour: 'On a phone nothing is wider than the page.',
+  },
+  'web:panel:line': {
+    source: 'issue 5: Build 3',
+    behaviour: 'The panel says how the line to the messaging service is, why, and what a person has to do.',
+  },
+  'web:panel:clients': {
+    source: 'issue 5: Build 3',
+    behaviour:
+      'The panel registers, rotates, deletes clients and sets default and fallback; a token is shown once, with a configuration to paste.',
+  },
+  'web:panel:messages': {
+    source: 'issue 5: Build 3',
+    behaviour: 'The panel shows conversations and messages with state, route and reason.',
+  },
+  'web:panel:letters': {
+    source: 'issue 5: Build 3',
+    behaviour: 'The panel delivers a dead letter to a client, or discards it.',
+  },
+  'web:panel:route': {
+    source: 'issue 5: Build 3',
+    behaviour: 'The panel tells where a text would go, and why, without sending it.',
+  },
+  'web:panel:live': {
+    source: 'issue 5: Build 3',
+    behaviour: 'The panel follows what happens without being loaded again; an unchanged look is a 304.',
+  },
+} as const satisfies Requirements
