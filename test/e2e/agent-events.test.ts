@@ -3,6 +3,7 @@ import fc from 'fast-check'
 import { expect, onTestFinished, test } from 'vitest'
 import { soon } from '../support/soon.ts'
 import { namesOf, type SeenEvent, startTestAgent, type TestAgent } from '../support/test-agent.ts'
+import { verifies } from '../support/verifies.ts'
 
 const WORDS = Array.from({ length: 40 }, (_, index) => `word${index} `)
 /** Says a little, and then waits for a cancel. */
@@ -219,17 +220,21 @@ test('a reader cut anywhere that resumes by id sees every event exactly once, in
   await fc.assert(property, { numRuns: 25 })
 }, 60_000)
 
-test('fifty readers of one run, each cut at its own points, all see the same', async () => {
-  const agent = await startTestAgent({ script: TALKING })
-  const id = await agent.session()
-  const { events_url: path } = await agent.run(id, 'talk')
-  const cuts = fc.sample(CUTS, { numRuns: 50, seed: 7 })
-  const seen = await Promise.all(cuts.map((one) => readInPieces(agent, path, one)))
-  const all = await (await agent.events(`/sessions/${id}/events?after=0`)).until('done')
-  expect(all.length).toBeGreaterThan(20)
-  expect(idsOf(all)).toEqual([...idsOf(all)].sort((a, b) => a - b))
-  for (const one of seen) expect(one).toEqual(all)
-}, 60_000)
+verifies(
+  'agenthttp:events:readers',
+  async () => {
+    const agent = await startTestAgent({ script: TALKING, requestsPerSecond: 0 })
+    const id = await agent.session()
+    const { events_url: path } = await agent.run(id, 'talk')
+    const cuts = fc.sample(CUTS, { numRuns: 200, seed: 7 })
+    const seen = await Promise.all(cuts.map((one) => readInPieces(agent, path, one)))
+    const all = await (await agent.events(`/sessions/${id}/events?after=0`)).until('done')
+    expect(all.length).toBeGreaterThan(20)
+    expect(idsOf(all)).toEqual([...idsOf(all)].sort((a, b) => a - b))
+    for (const one of seen) expect(one).toEqual(all)
+  },
+  60_000,
+)
 
 test('the EventSource of others reads a run, and stops by itself with until=done', async () => {
   const agent = await startTestAgent()

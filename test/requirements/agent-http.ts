@@ -55,6 +55,22 @@ export const agentHttp = {
     behaviour:
       'A run without a session refuses plan_mode, and a plan that its model proposes is refused, not waited for.',
   },
+  'agenthttp:events:readers': {
+    source: 'design/agent-decisions.md: Events',
+    behaviour: 'Two hundred readers of one run, each cut at points of its own, all see every event once and in order.',
+  },
+  'agenthttp:cancel:stream': {
+    source: 'design/agent-decisions.md: HTTP',
+    behaviour: 'A cancel while the model speaks ends the run at once; what was said stays in the transcript.',
+  },
+  'agenthttp:cancel:shell': {
+    source: 'design/agent-decisions.md: HTTP',
+    behaviour: 'A cancel while a command runs kills it and everything it started, in sessions of their own too.',
+  },
+  'agenthttp:cancel:plan': {
+    source: 'design/agent-decisions.md: HTTP',
+    behaviour: 'A cancel while a plan waits ends the run; a later decision is refused.',
+  },
   'agenthttp:budget:steps': {
     source: 'design/agent-decisions.md: The loop',
     behaviour:

@@ -5,6 +5,7 @@ import { createParser } from 'eventsource-parser'
 import { onTestFinished } from 'vitest'
 import { type AgentSettings, parseAgentConfig } from '../../src/agent/config.ts'
 import { type RunningAgent, startAgent } from '../../src/agent/main.ts'
+import type { RetryOptions } from '../../src/agent/provider/retry.ts'
 import type { Script } from '../../src/agent/provider/script-format.ts'
 import { type Log, silentLog } from '../../src/kit/log.ts'
 import type { Answer } from './test-hub.ts'
@@ -17,6 +18,9 @@ export interface TestAgentOptions extends Partial<AgentSettings> {
   heartbeatMs?: number
   now?: () => number
   log?: Log
+  /** The environment of the server, beside PATH: keys and addresses of models. */
+  env?: Record<string, string>
+  retries?: RetryOptions
 }
 
 export interface CallOptions {
@@ -67,7 +71,7 @@ export interface TestAgent {
 
 /** An agent server with a real port and a workspace of its own, in this process; gone when the test is over. */
 export async function startTestAgent(options: TestAgentOptions = {}): Promise<TestAgent> {
-  const { script, host = '127.0.0.1', heartbeatMs, now, log = silentLog, ...settings } = options
+  const { script, host = '127.0.0.1', heartbeatMs, now, log = silentLog, env, retries, ...settings } = options
   const folder = realpathSync(mkdtempSync(join(tmpdir(), 'switchboard-agent-')))
   const scripts = mkdtempSync(join(tmpdir(), 'switchboard-script-'))
   const file = join(scripts, 'script.json')
@@ -83,10 +87,11 @@ export async function startTestAgent(options: TestAgentOptions = {}): Promise<Te
     },
     {
       log,
-      env: { PATH: process.env.PATH },
+      env: { PATH: process.env.PATH, ...env },
       version: '0.0.0',
       ...(heartbeatMs === undefined ? {} : { heartbeatMs }),
       ...(now === undefined ? {} : { now }),
+      ...(retries === undefined ? {} : { retries }),
     },
   )
   const url = `http://127.0.0.1:${agent.port}`
