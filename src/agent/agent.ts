@@ -19,8 +19,6 @@ export interface AgentServer {
   checkModel(name: string): void
   /** The name of the model that answers in a session. */
   modelOf(session: Pick<Session, 'model'>): string
-  /** `too_many_sessions` when there is no room for another. */
-  checkRoom(): Promise<void>
   /** Wakes the readers of a session. */
   ring(sessionId: string): void
 }

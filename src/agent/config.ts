@@ -89,6 +89,22 @@ export const AGENT_SETTINGS = {
     fallback: 100_000,
     read: readInteger(1, 10_000_000),
   },
+  maxLogEvents: {
+    flag: '--max-log-events',
+    placeholder: '<n>',
+    env: 'AGENT_MAX_LOG_EVENTS',
+    help: 'events of a session that can still be read; the oldest go, the transcript stays',
+    fallback: 20_000,
+    read: readInteger(100, 10_000_000),
+  },
+  maxLogBytes: {
+    flag: '--max-log-bytes',
+    placeholder: '<bytes>',
+    env: 'AGENT_MAX_LOG_BYTES',
+    help: 'bytes of events of a session, likewise',
+    fallback: 16 * 1024 * 1024,
+    read: readInteger(65_536, 1024 * 1024 * 1024),
+  },
   maxRuns: {
     flag: '--max-runs',
     placeholder: '<n>',

@@ -128,6 +128,7 @@ export function newRun(id: string, sessionId: string, shape: Partial<Run> = {}):
     createdAt: 2_000,
     startedAt: null,
     finishedAt: null,
+    acceptedSeq: 0,
     afterSeq: 0,
     activeMs: 0,
     ...shape,

@@ -37,7 +37,7 @@ export function createFigures(metrics: Metrics): Figures {
 
 /** What is looked up when somebody asks. */
 export function observe(metrics: Metrics, { store, runner, alone, streams }: AgentServer): void {
-  metrics.gauge('sessions', 'Sessions there are.', async (gauge) => gauge.set(await store.sessions.count()))
+  metrics.gauge('sessions', 'Sessions there are.', async (gauge) => gauge.set(await store.count()))
   metrics.gauge(
     'active_runs',
     'Runs under way, by kind.',

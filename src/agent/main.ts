@@ -53,10 +53,10 @@ export interface AgentSurroundings {
 
 const HEARTBEAT_MS = 15_000
 const PLAN_LIFE_MS = 24 * 60 * 60_000
-const EXPIRE_EVERY_MS = 60_000
+const SWEEP_EVERY_MS = 60_000
 const DEMO_DELTA_MS = 15
 const STOP_WITHIN_MS = 5_000
-const SWEEP_EVERY_MS = 20
+const CLOSE_EVERY_MS = 20
 
 /** Chooses the adapters, ends what a crash left, then listens. */
 export async function startAgent(
@@ -83,7 +83,7 @@ export async function startAgent(
     { log, now },
   )
 
-  const store = memoryStore()
+  const store = memoryStore(settings)
   const doorbell = memoryDoorbell()
   const metrics = createMetrics('switchboard_agent_')
   const figures = createFigures(metrics)
@@ -132,15 +132,13 @@ export async function startAgent(
     workspaceFor: (asked) => resolveWorkspace(root, asked),
     checkModel,
     modelOf: (session) => session.model ?? modelName(model),
-    async checkRoom() {
-      if ((await store.sessions.count()) < settings.maxSessions) return
-      throw new AppError('too_many_sessions', `There are ${settings.maxSessions} sessions already; delete some.`)
-    },
     ring: (sessionId) => doorbell.ring(bell(sessionId)),
   }
   observe(metrics, agent)
-  await runner.recover()
+  await runner.sweep()
 
+  const sweep = () =>
+    runner.sweep().catch((error: unknown) => log.error('unfinished sessions could not be looked after', { error }))
   let draining = false
   const { authKeys, insecure, allowedHosts, allowedOrigins, requestsPerSecond } = settings
   const app = agentHttp(agent, {
@@ -162,19 +160,19 @@ export async function startAgent(
       answering -= 1
     })
   })
-  const expiring = setInterval(() => void runner.expirePlans(), EXPIRE_EVERY_MS).unref()
+  const sweeping = setInterval(() => void sweep(), SWEEP_EVERY_MS).unref()
   const stop = async () => {
     draining = true
-    clearInterval(expiring)
+    clearInterval(sweeping)
     const force = setTimeout(() => app.server.closeAllConnections(), STOP_WITHIN_MS)
     await Promise.all([runner.stop(), alone.stop()])
     streams.close()
     // What keeps its connection after the last answer, or opened one and never asked, is not waited for.
-    const sweep = setInterval(() => {
+    const closing = setInterval(() => {
       if (answering === 0) app.server.closeAllConnections()
-    }, SWEEP_EVERY_MS)
+    }, CLOSE_EVERY_MS)
     await app.close()
-    clearInterval(sweep)
+    clearInterval(closing)
     clearTimeout(force)
     await mcp?.close()
     await store.close()

@@ -97,6 +97,13 @@ export interface PendingPlan {
   step: number
 }
 
+/** The last plan that a person decided on, so that the same decision can be given again. */
+export interface DecidedPlan {
+  planId: string
+  runId: string
+  decision: PlanDecision
+}
+
 export type SessionStatus = 'idle' | 'running' | 'awaiting_plan'
 
 /** A conversation with an agent. */
@@ -121,6 +128,9 @@ export interface Session {
   pendingPlan: PendingPlan | null
   /** The `done` up to which a bare stream has taken what there was. */
   takenSeq: number
+  decidedPlan?: DecidedPlan
+  /** The run that somebody wants to end; whoever works on it looks here when its doorbell rings. */
+  cancelRunId?: string
 }
 
 /** What a run may use up; null sets no limit. */
@@ -155,7 +165,9 @@ export interface Run {
   createdAt: number
   startedAt: number | null
   finishedAt: number | null
-  /** The log's newest number when it was accepted: its events come after. */
+  /** The log's newest number when it was accepted; a receipt says it, so it never changes. */
+  acceptedSeq: number
+  /** The log's newest number when it began (until then: when it was accepted): its events come after. */
   afterSeq: number
   /** Working time so far; waiting for a plan does not count. */
   activeMs: number

@@ -1,7 +1,11 @@
+import { randomUUID } from 'node:crypto'
 import { AppError } from '../kit/errors.ts'
 import type { Log } from '../kit/log.ts'
-import type { FinishReason, Run } from './model.ts'
+import { backoff, sleep } from '../kit/retry.ts'
+import type { LoopResult } from './loop.ts'
+import type { FinishReason, PendingPlan, Run, RunEvent } from './model.ts'
 import { ProviderError } from './provider/port.ts'
+import type { LogEntry } from './store/port.ts'
 
 /** How a run ended, and with which error. */
 export interface Finished {
@@ -31,5 +35,74 @@ export function failureOf(error: unknown, log: Log, run: Pick<Run, 'id'>): Finis
     type: 'finished',
     reason: 'Interrupted',
     error: { code: 'internal', message: `Something went wrong in the server; its log says more under ${run.id}.` },
+  }
+}
+
+/** The ending of a run whose owner died. */
+export const INTERRUPTED: Finished = {
+  type: 'finished',
+  reason: 'Interrupted',
+  error: {
+    code: 'interrupted',
+    message: 'The server stopped while this run was under way; its outcome is not known.',
+  },
+}
+
+/** The last entry of a run: its one `done`, and the session free again. */
+export function endingEntry(run: Run, { reason, error }: Finished, activeMs: number, now: number): LogEntry {
+  const failed: RunEvent[] = error === undefined ? [] : [{ type: 'error', ...error }]
+  return {
+    now,
+    runId: run.id,
+    events: [...failed, { type: 'done', finishReason: reason, usage: run.usage }],
+    messages: [],
+    session: { status: 'idle', activeRunId: null, pendingPlan: null },
+    run: { status: 'finished', finishReason: reason, error: error?.message ?? null, activeMs },
+  }
+}
+
+/** The entry that makes a run wait for a person. */
+export function proposalEntry(
+  run: Run,
+  { call, plan }: Extract<LoopResult, { type: 'plan' }>,
+  { activeMs, now, lifeMs }: { activeMs: number; now: number; lifeMs: number },
+): LogEntry {
+  const pendingPlan: PendingPlan = {
+    planId: randomUUID(),
+    runId: run.id,
+    plan,
+    proposedAt: now,
+    expiresAt: now + lifeMs,
+    toolUseId: call.id,
+    step: call.step,
+  }
+  return {
+    now,
+    runId: run.id,
+    events: [{ type: 'plan_proposed', planId: pendingPlan.planId, plan, expiresAt: pendingPlan.expiresAt }],
+    messages: [],
+    session: { status: 'awaiting_plan', activeRunId: run.id, pendingPlan },
+    run: { status: 'awaiting_plan', activeMs },
+  }
+}
+
+const RETRY = { firstMs: 50, mostMs: 5_000 }
+
+/**
+ * Writes what must not be lost, again and again while the store cannot (a full disk), until `signal` aborts: then it is
+ * left to the next start, which ends the run.
+ */
+export async function untilKept(write: () => Promise<unknown>, signal: AbortSignal, log: Log): Promise<void> {
+  const pause = backoff(RETRY)
+  for (;;) {
+    try {
+      await write()
+      return
+    } catch (error) {
+      const mayRetry = error instanceof AppError && error.code === 'store_failed' && !signal.aborted
+      if (!mayRetry) throw error
+      if (pause.failures === 0) log.error('the end of a run cannot be stored; it is tried again', { error })
+      await sleep(pause.next(), signal)
+    }
   }
 }

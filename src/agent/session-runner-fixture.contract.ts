@@ -45,7 +45,7 @@ export async function runnerBench(
   } = {},
 ): Promise<RunnerBench> {
   const { workspace } = await temporaryWorkspace()
-  const doorbell = memoryDoorbell()
+  const doorbell = options.doorbell ?? memoryDoorbell()
   const written: string[] = []
   const finished: FinishReason[] = []
   const Text = Type.Object({ text: Type.String() })

@@ -9,6 +9,7 @@ import { memoryStore } from './store/memory.ts'
 const PLAN = { tool_calls: [{ name: 'propose_plan', input: { plan: '1. write' } }] }
 const WRITE = { tool_calls: [{ name: 'write', input: { text: 'x' } }] }
 const CAREFUL = scriptedProvider([[WRITE], [PLAN], [WRITE], [{ text: 'Ready.' }]])
+const STOPS_AFTER_PLAN = scriptedProvider([[PLAN], [{ stall: 'forever' }]])
 const APPROVE: PlanDecision = { decision: 'approve', feedback: null, plan: null }
 
 describe('a plan', () => {
@@ -82,12 +83,58 @@ describe('a plan', () => {
   test('that is decided twice at once is carried out once', async () => {
     const bench = await runnerBench(CAREFUL, { session: { planMode: true } })
     await waiting(bench)
-    const both = await Promise.allSettled([1, 2].map(() => bench.runner.decide('s1', null, APPROVE)))
-    expect(both.filter(({ status }) => status === 'fulfilled')).toHaveLength(1)
+    const [one, two] = await Promise.all([1, 2].map(() => bench.runner.decide('s1', null, APPROVE)))
+    expect(two).toEqual(one)
     await bench.until('done')
     expect(bench.written).toEqual(['x'])
     expect(await bench.told('plan_decided')).toHaveLength(1)
     expect(bench.finished).toEqual(['NoMoreToolCalls'])
+  })
+
+  test('takes the same decision again, also without its id, and no other one', async () => {
+    const bench = await runnerBench(STOPS_AFTER_PLAN, { session: { planMode: true } })
+    await waiting(bench)
+    const decision: PlanDecision = { decision: 'approve', feedback: 'well', plan: '1. write less' }
+    const first = await bench.runner.decide('s1', null, decision)
+    expect(await bench.runner.decide('s1', first.planId, decision)).toMatchObject(first)
+    expect(await bench.runner.decide('s1', null, decision)).toMatchObject(first)
+    for (const other of [APPROVE, { ...decision, feedback: 'badly' }, { ...decision, decision: 'reject' as const }]) {
+      await expect(bench.runner.decide('s1', first.planId, other)).rejects.toMatchObject({
+        code: 'plan_decided',
+        details: { plan_id: first.planId, decision: 'approve' },
+      })
+    }
+    await bench.runner.cancel('s1')
+    expect(await bench.runner.decide('s1', first.planId, decision)).toMatchObject(first)
+    await expect(bench.runner.decide('s1', null, decision)).rejects.toMatchObject({ code: 'no_plan' })
+    expect(await bench.told('plan_decided')).toHaveLength(1)
+  })
+
+  test('of two decisions that differ and come at once exactly one counts', async () => {
+    const bench = await runnerBench(CAREFUL, { session: { planMode: true } })
+    await waiting(bench)
+    const both = await Promise.allSettled([
+      bench.runner.decide('s1', null, { decision: 'reject', feedback: null, plan: null }),
+      bench.runner.decide('s1', null, APPROVE),
+    ])
+    expect(both.map(({ status }) => status).sort()).toEqual(['fulfilled', 'rejected'])
+    expect(both.find(({ status }) => status === 'rejected')).toMatchObject({ reason: { code: 'plan_decided' } })
+    await bench.until('done')
+    expect(await bench.told('plan_decided')).toHaveLength(1)
+  })
+
+  test('that is decided and cancelled at once ends once', async () => {
+    const bench = await runnerBench(STOPS_AFTER_PLAN, { session: { planMode: true } })
+    await waiting(bench)
+    const [decided] = await Promise.allSettled([
+      bench.runner.decide('s1', null, APPROVE),
+      bench.runner.cancel('s1'),
+      bench.runner.cancel('s1'),
+    ])
+    if (decided.status === 'rejected') expect(decided.reason).toMatchObject({ code: 'no_plan' })
+    await bench.until('done')
+    await expect.poll(() => bench.runner.active).toBe(0)
+    expect(bench.finished).toEqual(['Cancelled'])
   })
 
   test('that nobody answers in time counts as rejected; one that has time stays', async () => {
@@ -96,10 +143,10 @@ describe('a plan', () => {
     const bench = await runnerBench(CAREFUL, { session: { planMode: true }, options })
     await waiting(bench)
     time = 1_099
-    await bench.runner.expirePlans()
+    await bench.runner.sweep()
     expect((await bench.store.sessions.get('s1'))?.status).toBe('awaiting_plan')
     time = 1_100
-    await bench.runner.expirePlans()
+    await bench.runner.sweep()
     await bench.until('done')
     expect(resultTexts(await bench.store.log.transcript('s1'))[1]).toContain('Nobody answered')
     expect(bench.written).toEqual([])
@@ -118,12 +165,12 @@ describe('a plan', () => {
 describe('after a crash', () => {
   test('a run that was under way ends with an error and done, and the next one can come', async () => {
     const bench = await crashed('running', scriptedProvider({ turns: [], after: 'Hello.' }))
-    expect(await bench.runner.recover()).toBe(1)
+    expect(await bench.runner.sweep()).toBe(1)
     expect((await bench.events()).map(({ type }) => type)).toEqual(['error', 'done'])
     expect(await bench.told('error')).toMatchObject([{ code: 'interrupted', run_id: 'r1' }])
     expect(await bench.told('done')).toMatchObject([{ finish_reason: 'Interrupted', total_steps: 1, run_id: 'r1' }])
     expect(await bench.store.runs.get('s1', 'r1')).toMatchObject({ status: 'finished', finishReason: 'Interrupted' })
-    expect(await bench.runner.recover()).toBe(0)
+    expect(await bench.runner.sweep()).toBe(0)
     await bench.submit('again')
     await bench.until('done', 2)
   })
@@ -131,7 +178,7 @@ describe('after a crash', () => {
   test('runs that were queued start, behind one that was under way or alone', async () => {
     for (const state of ['running', 'idle'] as const) {
       const bench = await crashed(state, scriptedProvider({ turns: [], after: 'Hello.' }), true)
-      await bench.runner.recover()
+      await bench.runner.sweep()
       await bench.until('run_started')
       expect(await bench.told('run_started')).toMatchObject([{ goal: 'queued' }])
       await bench.until('done', 2)
@@ -142,7 +189,7 @@ describe('after a crash', () => {
     const first = await runnerBench(CAREFUL, { session: { planMode: true } })
     const run = await waiting(first)
     const bench = await runnerBench(CAREFUL, { store: first.store })
-    await bench.runner.recover()
+    await bench.runner.sweep()
     expect((await bench.store.sessions.get('s1'))?.status).toBe('awaiting_plan')
     await bench.runner.decide('s1', null, APPROVE)
     await bench.until('done')
@@ -164,16 +211,17 @@ async function waiting(bench: RunnerBench) {
 async function crashed(state: 'running' | 'idle', provider: Provider, queued = false): Promise<RunnerBench> {
   const store = memoryStore()
   await store.sessions.create(newSession('s1'), null)
-  await store.runs.admit(newRun('r1', 's1'), { receipt: null, whenBusy: 'refuse' })
+  const { claim } = await store.runs.admit(newRun('r1', 's1'), { receipt: null, whenBusy: 'refuse' })
+  if (claim === null) throw new Error('not admitted')
   if (queued) await store.runs.admit(newRun('r2', 's1', { goal: 'queued' }), { receipt: null, whenBusy: 'enqueue' })
   const messages: Message[] = [
     { role: 'user', content: [{ type: 'text', text: 'go' }], runId: 'r1', step: 0, createdAt: 0 },
   ]
   const usage = { ...NO_USAGE, totalSteps: 1 }
   const entry = { now: 0, runId: 'r1', events: [], messages, run: { status: 'running' as const, usage } }
-  await store.log.append('s1', await store.runs.fence('s1'), entry)
+  await store.log.append(claim, entry)
   if (state === 'idle')
-    await store.log.append('s1', 1, {
+    await store.log.append(claim, {
       now: 0,
       runId: 'r1',
       events: [{ type: 'done', finishReason: 'NoMoreToolCalls', usage }],
@@ -181,5 +229,7 @@ async function crashed(state: 'running' | 'idle', provider: Provider, queued = f
       session: { status: 'idle', activeRunId: null, pendingPlan: null },
       run: { status: 'finished', finishReason: 'NoMoreToolCalls' },
     })
+  // Its lease ends with the process.
+  await store.leases.release(claim)
   return runnerBench(provider, { store })
 }

@@ -59,9 +59,9 @@ describe('every run has exactly one done:', () => {
   test('after a cancel while the very first piece of text is being kept', async () => {
     const bench = await runnerBench(STALLS)
     const { append } = bench.store.log
-    bench.store.log.append = async (id, generation, entry) => {
+    bench.store.log.append = async (claim, entry) => {
       if (entry.events.some(({ type }) => type === 'partial_message')) void bench.runner.cancel('s1')
-      return append(id, generation, entry)
+      return append(claim, entry)
     }
     await bench.submit('go')
     await expectEnd(bench, 'Cancelled')
@@ -80,9 +80,9 @@ describe('every run has exactly one done:', () => {
     const bench = await runnerBench(PLANS)
     const { append } = bench.store.log
     let cancelled: Promise<boolean> | undefined
-    bench.store.log.append = async (id, generation, entry) => {
+    bench.store.log.append = async (claim, entry) => {
       if (entry.events.some(({ type }) => type === 'plan_proposed')) cancelled = bench.runner.cancel('s1')
-      return append(id, generation, entry)
+      return append(claim, entry)
     }
     await bench.submit('go')
     await expectEnd(bench, 'Cancelled')

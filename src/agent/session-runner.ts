@@ -1,25 +1,14 @@
 import { randomUUID } from 'node:crypto'
-import type { Doorbell } from '../kit/doorbell.ts'
-import { AppError } from '../kit/errors.ts'
-import type { Log } from '../kit/log.ts'
-import { type LoopResult, type LoopStep, runAgent } from './loop.ts'
-import {
-  addUsage,
-  type FinishReason,
-  lesser,
-  type Message,
-  NO_USAGE,
-  type PendingPlan,
-  type PlanDecision,
-  type Run,
-  type RunEvent,
-  type RunLimits,
-  type Session,
-} from './model.ts'
-import { decisionText } from './plan.ts'
-import { type Finished, failureOf, shuttingDown } from './run-endings.ts'
-import type { RunSetup } from './setup.ts'
-import type { Admission, AgentStore, LogEntry, Receipt } from './store/port.ts'
+import { AppError, errorText } from '../kit/errors.ts'
+import type { Claim } from '../kit/lease.ts'
+import { nextBatch } from '../kit/tail.ts'
+import { NO_USAGE, type PlanDecision, type Run, type RunLimits, type Session } from './model.ts'
+import { decidedBefore, decisionEntry, waitingPlan } from './plan.ts'
+import { endingEntry, type Finished, INTERRUPTED, shuttingDown } from './run-endings.ts'
+import { type Active, bell, cancelBell, end, type RunWorkerOptions, runWorker } from './run-worker.ts'
+import type { Admission, Receipt, Started } from './store/port.ts'
+
+export { bell }
 
 /** What a caller asks a session to do. */
 export interface RunOrder {
@@ -36,64 +25,62 @@ export interface SessionRunner {
   submit(session: Session, order: RunOrder): Promise<Run>
   /** Ends the active run now: the model call is aborted and running tools are killed. True when there was one. */
   cancel(sessionId: string): Promise<boolean>
-  decide(sessionId: string, planId: string | null, decision: PlanDecision): Promise<PendingPlan>
-  /** Before the server listens: runs that a crash left running end with `error` and `done`; queued ones start. */
-  recover(): Promise<number>
+  /**
+   * Ends the wait for a plan, exactly once; the same decision again gets the same answer. Fails with `no_plan`, or with
+   * `plan_decided` when another decision came first.
+   */
+  decide(sessionId: string, planId: string | null, decision: PlanDecision): Promise<{ planId: string; runId: string }>
+  /**
+   * Before the server listens, and now and then: runs whose owner died end with `error` and `done`, queued ones that
+   * nobody starts are started, plans that nobody answered in time are rejected. Returns how many sessions it looked at.
+   */
+  sweep(): Promise<number>
   /** Cancels, forgets the tools of the session, and wakes its readers. */
   forget(sessionId: string): Promise<void>
-  /** Ends plans that nobody answered. */
-  expirePlans(): Promise<void>
   stop(): Promise<void>
   readonly active: number
 }
 
-export interface SessionRunnerOptions {
-  store: AgentStore
-  doorbell: Doorbell
-  setup: RunSetup
-  log: Log
-  now: () => number
+export interface SessionRunnerOptions extends RunWorkerOptions {
   maxConcurrentRuns: number
   /** Runs that may wait in one session. */
   maxQueued: number
-  planLifeMs: number
-  wallClockMs: number
   /** Turns of the model, where neither the run nor its session says. */
   maxSteps: number
-  onFinished: (run: Run, reason: FinishReason, tookMs: number) => void
+  /** How often claims are renewed. */
+  renewEveryMs?: number
 }
 
-/** A run that this process works on. */
-interface Active {
-  runId: string
-  abort: AbortController
-  /** Why it was aborted; a reader of `done` sees this. */
-  reason: FinishReason
-  ended: Promise<void>
-}
+const RENEW_EVERY_MS = 5_000
+const CANCELLED_ELSEWHERE_MS = 5_000
+const NOBODY_ANSWERED: PlanDecision = { decision: 'reject', feedback: 'Nobody answered in time.', plan: null }
 
 export function sessionRunner(options: SessionRunnerOptions): SessionRunner {
   const { store, doorbell, setup, log, now } = options
   const active = new Map<string, Active>()
   /** Sessions about to be deleted: their queued runs are not started any more. */
   const leaving = new Set<string>()
-  let stopping = false
+  /** Sessions whose queued run waits for room among all that run. */
+  const crowded = new Set<string>()
+  const stopping = new AbortController()
+  const work = runWorker(options, stopping.signal)
+  const renewing = setInterval(() => void renew(), options.renewEveryMs ?? RENEW_EVERY_MS).unref()
 
   return {
     async submit(session, order) {
-      if (stopping) throw shuttingDown()
+      if (stopping.signal.aborted) throw shuttingDown()
       if (active.size >= options.maxConcurrentRuns && !active.has(session.id)) {
         throw new AppError('too_many_runs', `${options.maxConcurrentRuns} runs are under way; try again shortly.`, {
           retryAfterMs: 1_000,
         })
       }
-      const { run: admitted, repeated } = await admit(newRun(session, order), order)
-      if (!repeated && admitted.status === 'running') launch(session.id, admitted, 'start')
-      return admitted
+      const { run, claim } = await admit(newRun(session, order), order)
+      if (claim !== null) launch({ run: { ...run }, claim }, 'start')
+      return run
     },
     cancel,
     decide,
-    async recover() {
+    async sweep() {
       const left = await store.runs.unfinished()
       for (const session of left) await pickUp(session)
       return left.length
@@ -108,19 +95,9 @@ export function sessionRunner(options: SessionRunnerOptions): SessionRunner {
       }
       doorbell.ring(bell(sessionId))
     },
-    async expirePlans() {
-      for (const session of await store.runs.unfinished()) {
-        const plan = session.pendingPlan
-        if (plan === null || plan.expiresAt > now()) continue
-        await decide(session.id, plan.planId, {
-          decision: 'reject',
-          feedback: 'Nobody answered in time.',
-          plan: null,
-        }).catch(() => undefined)
-      }
-    },
     async stop() {
-      stopping = true
+      stopping.abort()
+      clearInterval(renewing)
       const running = [...active.values()]
       for (const one of running) end(one, 'Interrupted')
       await Promise.allSettled(running.map(({ ended }) => ended))
@@ -145,127 +122,36 @@ export function sessionRunner(options: SessionRunnerOptions): SessionRunner {
   }
 
   /** Starts to work on a run; the session's next one follows by itself. */
-  function launch(sessionId: string, run: Run, how: 'start' | 'resume'): void {
-    const abort = new AbortController()
-    const one: Active = { runId: run.id, abort, reason: 'Cancelled', ended: Promise.resolve() }
+  function launch(started: Started, how: 'start' | 'resume'): void {
+    const { run, claim } = started
+    const { sessionId } = run
+    const one: Active = {
+      runId: run.id,
+      claim,
+      abort: new AbortController(),
+      reason: 'Cancelled',
+      ended: Promise.resolve(),
+    }
     active.set(sessionId, one)
-    if (stopping) end(one, 'Interrupted')
-    one.ended = work(sessionId, run, how, one).finally(async () => {
+    if (stopping.signal.aborted) end(one, 'Interrupted')
+    one.ended = work(started, how, one).finally(async () => {
       if (active.get(sessionId) === one) active.delete(sessionId)
-      if (!stopping) await startNext(sessionId)
+      await startNext(sessionId)
+      const [other] = crowded
+      if (other !== undefined) await startNext(other)
     })
     one.ended.catch((error: unknown) => log.error('a run ended badly', { sessionId, runId: run.id, error }))
   }
 
   async function startNext(sessionId: string): Promise<void> {
-    if (active.has(sessionId) || leaving.has(sessionId)) return
+    if (stopping.signal.aborted || active.has(sessionId) || leaving.has(sessionId)) return
+    crowded.delete(sessionId)
+    if (active.size >= options.maxConcurrentRuns) {
+      crowded.add(sessionId)
+      return
+    }
     const next = await store.runs.next(sessionId, now())
-    if (next !== null) launch(sessionId, next, 'start')
-  }
-
-  async function work(sessionId: string, run: Run, how: 'start' | 'resume', one: Active): Promise<void> {
-    const startedAt = now()
-    const generation = await store.runs.fence(sessionId)
-    const append = async (entry: Pick<LogEntry, 'events' | 'messages'> & Partial<LogEntry>) => {
-      await store.log.append(sessionId, generation, { now: now(), runId: run.id, ...entry })
-      doorbell.ring(bell(sessionId))
-    }
-    const clock = wallClock(run, one)
-    let ending: Ending
-    try {
-      ending = await drive(sessionId, run, how, one, append)
-      // The loop knows that it was cancelled, not why.
-      if (ending.type === 'finished' && ending.reason === 'Cancelled') ending.reason = one.reason
-    } catch (error) {
-      const wasAborted = one.abort.signal.aborted
-      one.abort.abort() // when it could not be kept the model is still being asked
-      if (error instanceof AppError && (error.code === 'fenced' || error.code === 'not_found')) return
-      ending = wasAborted ? { type: 'finished', reason: one.reason } : failureOf(error, log, run)
-    } finally {
-      clearTimeout(clock)
-    }
-    const activeMs = run.activeMs + (now() - startedAt)
-    if (ending.type === 'plan') return waitForPlan(run, ending, activeMs, append)
-    await finish(run, ending, activeMs, append)
-  }
-
-  async function drive(
-    sessionId: string,
-    run: Run,
-    how: 'start' | 'resume',
-    { abort }: Active,
-    append: Append,
-  ): Promise<LoopResult> {
-    const session = await store.sessions.get(sessionId)
-    if (session === null) throw new AppError('not_found', 'The session has gone.')
-    const prepared = await setup.prepare(session, run, await store.log.transcript(sessionId), abort.signal)
-    if (how === 'start') {
-      const goal: Message = {
-        role: 'user',
-        content: [{ type: 'text', text: run.goal }],
-        runId: run.id,
-        step: 0,
-        createdAt: now(),
-      }
-      await append({
-        events: [{ type: 'run_started', goal: run.goal, model: prepared.provider.name }],
-        messages: [goal],
-      })
-    }
-    const transcript = await store.log.transcript(sessionId)
-    const stepsBefore = transcript.filter(({ runId, role }) => runId === run.id && role === 'assistant').length
-    const loop = runAgent({
-      ...prepared,
-      runId: run.id,
-      transcript,
-      stepsBefore,
-      spentBefore: run.usage,
-      maxSteps: run.maxSteps,
-      signal: abort.signal,
-      now,
-    })
-    for (;;) {
-      const { done, value } = await loop.next()
-      if (done) return value
-      await append(kept(value))
-      run.usage = addUsage(run.usage, value.usage)
-    }
-  }
-
-  /** The lease is given up: whoever takes the decision goes on, here or elsewhere, now or after a restart. */
-  async function waitForPlan(
-    run: Run,
-    { call, plan }: Extract<LoopResult, { type: 'plan' }>,
-    activeMs: number,
-    append: Append,
-  ): Promise<void> {
-    const proposedAt = now()
-    const pendingPlan: PendingPlan = {
-      planId: randomUUID(),
-      runId: run.id,
-      plan,
-      proposedAt,
-      expiresAt: proposedAt + options.planLifeMs,
-      toolUseId: call.id,
-      step: call.step,
-    }
-    await append({
-      events: [{ type: 'plan_proposed', planId: pendingPlan.planId, plan, expiresAt: pendingPlan.expiresAt }],
-      messages: [],
-      session: { status: 'awaiting_plan', activeRunId: run.id, pendingPlan },
-      run: { status: 'awaiting_plan', activeMs },
-    })
-  }
-
-  async function finish(run: Run, { reason, error }: Finished, activeMs: number, append: Append): Promise<void> {
-    const failed: RunEvent[] = error === undefined ? [] : [{ type: 'error', ...error }]
-    await append({
-      events: [...failed, { type: 'done', finishReason: reason, usage: run.usage }],
-      messages: [],
-      session: { status: 'idle', activeRunId: null, pendingPlan: null },
-      run: { status: 'finished', finishReason: reason, error: error?.message ?? null, activeMs },
-    })
-    options.onFinished(run, reason, activeMs)
+    if (next !== null) launch(next, 'start')
   }
 
   async function cancel(sessionId: string): Promise<boolean> {
@@ -275,77 +161,121 @@ export function sessionRunner(options: SessionRunnerOptions): SessionRunner {
       await one.ended.catch(() => undefined)
     }
     const session = await store.sessions.get(sessionId)
+    if (session === null || session.activeRunId === null) return one !== undefined
     // A run that came to propose its plan in that moment is ended as well; its successor is not.
-    const runId = one?.runId ?? session?.activeRunId ?? null
-    const run = runId === null ? null : await store.runs.get(sessionId, runId)
-    if (run === null || run.status !== 'awaiting_plan') return one !== undefined
-    await finishAlone(sessionId, run, { type: 'finished', reason: 'Cancelled' })
-    await startNext(sessionId)
+    if (one !== undefined && session.activeRunId !== one.runId) return true
+    if (session.pendingPlan !== null) {
+      const over = await endWait(session, session.pendingPlan.planId)
+      // Somebody decided in that moment: now there is work to be ended.
+      return over || cancel(sessionId)
+    }
+    if (one === undefined && !active.has(sessionId)) await cancelElsewhere(sessionId, session.activeRunId)
+    else if (one === undefined) return cancel(sessionId)
     return true
   }
 
-  async function decide(sessionId: string, planId: string | null, decision: PlanDecision): Promise<PendingPlan> {
-    const session = await store.sessions.get(sessionId)
-    if (session === null) throw new AppError('not_found', `There is no session ${sessionId}.`)
-    if (stopping) throw shuttingDown()
-    const plan = session.pendingPlan
-    if (plan === null || (planId !== null && planId !== plan.planId)) {
-      throw new AppError('no_plan', 'No such plan waits for a decision in this session.')
-    }
-    const generation = await store.runs.fence(sessionId)
-    const answer: Message = {
-      role: 'tool',
-      content: [
-        {
-          type: 'tool_result',
-          toolUseId: plan.toolUseId,
-          content: decisionText(plan.plan, decision),
-          isError: decision.decision === 'reject',
-        },
-      ],
-      runId: plan.runId,
-      step: plan.step,
-      createdAt: now(),
-    }
-    await store.log.append(sessionId, generation, {
-      now: now(),
-      runId: plan.runId,
-      events: [{ type: 'plan_decided', planId: plan.planId, decision: decision.decision }],
-      messages: [answer],
-      session: { status: 'running', activeRunId: plan.runId, pendingPlan: null },
-      run: { status: 'running' },
+  /** The run is worked on by another node, or about to be by this one. */
+  async function cancelElsewhere(sessionId: string, runId: string): Promise<void> {
+    const over = nextBatch(doorbell, bell(sessionId), async () => {
+      const run = await store.runs.get(sessionId, runId)
+      return run === null || run.status === 'finished' ? [true] : []
     })
-    doorbell.ring(bell(sessionId))
-    const run = await store.runs.get(sessionId, plan.runId)
-    if (run !== null) launch(sessionId, run, 'resume')
-    return plan
+    const giveUp = setTimeout(over.stop, CANCELLED_ELSEWHERE_MS)
+    try {
+      await store.sessions.update(sessionId, { cancelRunId: runId })
+      doorbell.ring(cancelBell(sessionId))
+      await over.batch
+    } finally {
+      clearTimeout(giveUp)
+      over.stop()
+    }
   }
 
-  /** After a crash: what waits for a plan goes on waiting; what ran is over. */
-  async function pickUp(session: Session): Promise<void> {
-    if (session.status === 'awaiting_plan') return
+  /** False when the plan does not wait any more. */
+  async function endWait(session: Session, planId: string): Promise<boolean> {
     const run = session.activeRunId === null ? null : await store.runs.get(session.id, session.activeRunId)
-    if (run !== null) {
-      const error = {
-        code: 'interrupted',
-        message: 'The server stopped while this run was under way; its outcome is not known.',
-      }
-      await finishAlone(session.id, run, { type: 'finished', reason: 'Interrupted', error })
+    if (run === null) return false
+    const ending: Finished = { type: 'finished', reason: 'Cancelled' }
+    const { settled } = await store.runs.settlePlan(
+      session.id,
+      planId,
+      endingEntry(run, ending, run.activeMs, now()),
+      null,
+    )
+    if (!settled) return false
+    doorbell.ring(bell(session.id))
+    options.onFinished(run, 'Cancelled', run.activeMs)
+    await startNext(session.id)
+    return true
+  }
+
+  async function decide(
+    sessionId: string,
+    planId: string | null,
+    decision: PlanDecision,
+  ): Promise<{ planId: string; runId: string }> {
+    const session = await store.sessions.get(sessionId)
+    if (session === null) throw new AppError('not_found', `There is no session ${sessionId}.`)
+    if (stopping.signal.aborted) throw shuttingDown()
+    const plan = waitingPlan(session, planId)
+    if (plan === null) return decidedBefore(session, planId, decision)
+    const decided = { planId: plan.planId, runId: plan.runId, decision }
+    const result = await store.runs.settlePlan(sessionId, plan.planId, decisionEntry(plan, decision, now()), decided)
+    // Somebody was faster: what they decided counts.
+    if (!result.settled) return decide(sessionId, plan.planId, decision)
+    doorbell.ring(bell(sessionId))
+    const run = await store.runs.get(sessionId, plan.runId)
+    if (run !== null && result.claim !== null) launch({ run, claim: result.claim }, 'resume')
+    return decided
+  }
+
+  async function pickUp(session: Session): Promise<void> {
+    if (session.pendingPlan !== null) {
+      if (session.pendingPlan.expiresAt <= now()) await expire(session.id, session.pendingPlan.planId)
+      return
+    }
+    if (session.status === 'running') {
+      const claim = await store.leases.claim(session.id)
+      // Whoever holds it lives.
+      if (claim === null) return
+      await endAbandoned(session.id, claim)
     }
     await startNext(session.id)
   }
 
-  async function finishAlone(sessionId: string, run: Run, ending: Finished): Promise<void> {
-    const generation = await store.runs.fence(sessionId)
-    await finish(run, ending, run.activeMs, async (entry) => {
-      await store.log.append(sessionId, generation, { now: now(), runId: run.id, ...entry })
-      doorbell.ring(bell(sessionId))
-    })
+  async function expire(sessionId: string, planId: string): Promise<void> {
+    try {
+      await decide(sessionId, planId, NOBODY_ANSWERED)
+    } catch (error) {
+      const isDecided = error instanceof AppError && ['no_plan', 'plan_decided', 'not_found'].includes(error.code)
+      if (!isDecided) throw error
+    }
   }
 
-  function wallClock(run: Run, one: Active): NodeJS.Timeout {
-    const allowedMs = lesser(options.wallClockMs, run.limits?.wallClockMs) ?? options.wallClockMs
-    return setTimeout(() => end(one, 'WallClockExceeded'), Math.max(0, allowedMs - run.activeMs)).unref()
+  /** What its owner left. Read again under the claim: it may have ended in the last moment. */
+  async function endAbandoned(sessionId: string, claim: Claim): Promise<void> {
+    try {
+      const session = await store.sessions.get(sessionId)
+      const run = session?.activeRunId ? await store.runs.get(sessionId, session.activeRunId) : null
+      if (session?.status !== 'running' || run === null) return
+      await store.log.append(claim, endingEntry(run, INTERRUPTED, run.activeMs, now()))
+      doorbell.ring(bell(sessionId))
+      options.onFinished(run, 'Interrupted', run.activeMs)
+    } finally {
+      await store.leases.release(claim)
+    }
+  }
+
+  /** Who lost its claim was taken for dead: another has ended the run. */
+  async function renew(): Promise<void> {
+    const held = [...active.values()]
+    if (held.length === 0) return
+    try {
+      const lost = new Set((await store.leases.renew(held.map(({ claim }) => claim))).map(({ key }) => key))
+      for (const one of held) if (lost.has(one.claim.key)) end(one, 'Interrupted')
+    } catch (error) {
+      log.warn('claims on sessions could not be renewed', { error: errorText(error) })
+    }
   }
 
   function newRun(session: Session, { goal, model, maxSteps, limits }: RunOrder): Run {
@@ -363,28 +293,9 @@ export function sessionRunner(options: SessionRunnerOptions): SessionRunner {
       createdAt: now(),
       startedAt: null,
       finishedAt: null,
+      acceptedSeq: 0,
       afterSeq: 0,
       activeMs: 0,
     }
   }
-}
-
-type Append = (entry: Pick<LogEntry, 'events' | 'messages'> & Partial<LogEntry>) => Promise<void>
-
-type Ending = Finished | Extract<LoopResult, { type: 'plan' }>
-
-/** Where the readers of a session listen. */
-export function bell(sessionId: string): string {
-  return `session:${sessionId}`
-}
-
-function end(one: Active, reason: FinishReason): void {
-  if (one.abort.signal.aborted) return
-  one.reason = reason
-  one.abort.abort()
-}
-
-function kept({ events, messages, usage }: LoopStep): Pick<LogEntry, 'events' | 'messages' | 'run'> {
-  const spent = usage.totalSteps > 0 || usage.totalTokens > 0
-  return { events, messages, ...(spent ? { run: { status: 'running', usage } } : {}) }
 }

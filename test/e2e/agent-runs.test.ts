@@ -148,7 +148,7 @@ test('a plan is proposed, approved with changes, and decided once', async () => 
   expect(JSON.stringify(rest)).toContain('attic')
   expect(rest.at(-1)?.data).toMatchObject({ finish_reason: 'NoMoreToolCalls', run_id: runId })
   const second = await agent.call('POST', `/sessions/${id}/plan`, { body: { ...body, decision: 'reject' } })
-  expect([second.status, second.body.error.code]).toEqual([409, 'no_plan'])
+  expect([second.status, second.body.error.code]).toEqual([409, 'plan_decided'])
 })
 
 test('a plan is rejected with a reason that reaches the agent; the aliases do the same', async () => {
@@ -167,14 +167,15 @@ test('a plan is rejected with a reason that reaches the agent; the aliases do th
   }
 })
 
-test('of many decisions at once one counts', async () => {
+test('of many decisions at once one counts, and those that say the same are told so', async () => {
   const agent = await startTestAgent()
   const id = await agent.session()
   const reader = await agent.events((await agent.run(id, 'plan: tidy up')).events_url)
-  await reader.until('plan_proposed')
-  const decide = (decision: string) => agent.call('POST', `/sessions/${id}/plan`, { body: { decision } })
+  const planId = (await reader.until('plan_proposed')).at(-1)?.data.plan_id
+  const decide = (decision: string) =>
+    agent.call('POST', `/sessions/${id}/plan`, { body: { decision, plan_id: planId } })
   const answers = await Promise.all(['approve', 'reject', 'approve', 'reject'].map(decide))
-  expect(answers.map(({ status }) => status).sort()).toEqual([200, 409, 409, 409])
+  expect(answers.map(({ status }) => status).sort()).toEqual([200, 200, 409, 409])
   expect(namesOf(await reader.until('done')).filter((name) => name === 'done')).toHaveLength(1)
   const { transcript } = (await agent.call('GET', `/sessions/${id}`)).body
   expect(transcript.filter((message: { role: string }) => message.role === 'tool')).toHaveLength(1)

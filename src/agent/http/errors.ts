@@ -13,6 +13,7 @@ const STATUS: Record<string, number> = {
   method_not_allowed: 405,
   session_busy: 409,
   no_plan: 409,
+  plan_decided: 409,
   key_reused: 409,
   cursor_expired: 410,
   too_large: 413,

@@ -53,7 +53,8 @@ export function eventStreams({ store, doorbell, now, heartbeatMs }: EventStreamO
       const given = cursorOf(request) ?? query.after
       const bounds = await store.log.bounds(session.id)
       if (bounds === null) throw new AppError('not_found', `There is no session ${session.id}.`)
-      if (given === null) return { after: await bareStart(session, bounds.newest), bare: true }
+      if (given === null)
+        return { after: Math.max(await bareStart(session, bounds.newest), bounds.oldest - 1), bare: true }
       if (given > bounds.newest || given + 1 < bounds.oldest) {
         throw new AppError('cursor_expired', 'Events after this id are not there to read; start at one that is.', {
           details: { oldest: bounds.oldest, newest: bounds.newest },
@@ -108,7 +109,11 @@ export function eventStreams({ store, doorbell, now, heartbeatMs }: EventStreamO
   async function readOrEnd(sessionId: string, after: number, gone: AbortController): Promise<StoredEvent[]> {
     const events = await store.log.read(sessionId, after, BATCH)
     if (events.length === 0 && (await store.log.bounds(sessionId)) === null) gone.abort()
-    return events
+    const [first] = events
+    if (first === undefined || first.seq === after + 1) return events
+    // The log was trimmed past this reader: it comes again and is told so, instead of missing something unawares.
+    gone.abort()
+    return []
   }
 
   /** In pieces that the reader takes one after the other: a long log is never in memory twice. False ends the stream. */

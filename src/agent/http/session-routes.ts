@@ -42,7 +42,6 @@ export function sessionRoutes(
 
   app.post('/sessions', async (request, reply) => {
     const body = checkCreate(bodyOf(request))
-    await agent.checkRoom()
     const workspace = await agent.workspaceFor(body.workspace ?? null)
     if (body.model !== undefined) agent.checkModel(body.model)
     const at = now()
@@ -136,7 +135,7 @@ export function sessionRoutes(
       await streams.stream(session, reply, query)
       return reply
     }
-    const url = `/sessions/${session.id}/events?after=${run.afterSeq}`
+    const url = `/sessions/${session.id}/events?after=${run.acceptedSeq}`
     // A repetition gets the receipt that the first call got, though the run may have ended since.
     const status = run.status === 'queued' ? 'queued' : 'running'
     return reply.code(202).send({ run_id: run.id, session_id: session.id, status, events_url: url })

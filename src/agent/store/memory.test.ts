@@ -1,4 +1,4 @@
 import { memoryStore } from './memory.ts'
 import { agentStoreContract } from './store.contract.ts'
 
-agentStoreContract('memory', async () => memoryStore())
+agentStoreContract('memory', async (limits) => ({ store: memoryStore(limits) }))

@@ -1,213 +1,220 @@
-import { AppError } from '../../kit/errors.ts'
-import { eventData } from '../event-data.ts'
-import { addUsage, type Message, type Run, type RunEvent, type Session, type StoredEvent } from '../model.ts'
-import type { AgentStore, LogEntry, Receipt } from './port.ts'
+import { type LocalLease, memoryLease } from '../../kit/lease.ts'
+import type { Message, Run, Session, StoredEvent } from '../model.ts'
+import type { AgentStore, LogEntry, Receipt, RunStore, SessionLog, SessionStore, StoreLimits } from './port.ts'
+import {
+  acceptRun,
+  applyEntry,
+  checkRoom,
+  endsWork,
+  fenced,
+  firstMessages,
+  isReceiptOver,
+  type KeptReceipt,
+  logBounds,
+  madeUnder,
+  noSession,
+  startRun,
+  storedEvents,
+  unknownCursor,
+} from './records.ts'
 
-/** All of one session. */
+/** All of one session. Most have nothing in their lists, and share the empty one. */
 interface Kept {
   session: Session
   events: StoredEvent[]
   /** The newest number given, also of events that were trimmed. */
   newest: number
+  logBytes: number
   messages: Message[]
-  runs: Map<string, Run>
-  generation: number
+  runs: Run[]
 }
 
-const MAX_QUEUED = 16
-const RECEIPT_LIFE_MS = 24 * 60 * 60_000
+const NONE: never[] = []
+const UNBOUNDED: StoreLimits = {
+  maxSessions: Number.POSITIVE_INFINITY,
+  maxLogEvents: Number.POSITIVE_INFINITY,
+  maxLogBytes: Number.POSITIVE_INFINITY,
+}
 
 /** Sessions in this process, gone with it. */
-export function memoryStore(): AgentStore {
-  const sessions = new Map<string, Kept>()
-  const receipts = receiptBook()
-
+export function memoryStore(limits: StoreLimits = UNBOUNDED): AgentStore {
+  const books: Books = {
+    sessions: new Map(),
+    receipts: new Map(),
+    // Whoever holds a claim lives as long as the process does.
+    leases: memoryLease({ now: () => 0, lifeMs: 1 }),
+    limits,
+  }
   return {
-    sessions: {
-      async create(session, receipt) {
-        const known = receipts.find(receipt)
-        const earlier = known === null ? undefined : sessions.get(known)
-        if (earlier) return copy(earlier.session)
-        sessions.set(session.id, {
-          session: { ...session },
-          events: [],
-          newest: 0,
-          messages: [],
-          runs: new Map(),
-          generation: 0,
-        })
-        receipts.keep(receipt, session.id)
-        return copy(session)
-      },
-      async get(id) {
-        const kept = sessions.get(id)
-        return kept ? copy(kept.session) : null
-      },
-      async list({ limit, cursor }) {
-        // Newest first; a Map keeps the order of creation.
-        const all = [...sessions.values()].reverse()
-        const from = cursor === null ? 0 : all.findIndex(({ session }) => session.id === cursor) + 1
-        return all.slice(from, limit === null ? undefined : from + limit).map(({ session }) => copy(session))
-      },
-      async update(id, patch) {
-        const kept = sessions.get(id)
-        if (kept === undefined) return null
-        Object.assign(kept.session, patch)
-        return copy(kept.session)
-      },
-      remove: async (id) => sessions.delete(id),
-      count: async () => sessions.size,
+    sessions: sessionStore(books),
+    log: sessionLog(books),
+    runs: runStore(books),
+    leases: books.leases,
+    count: async () => books.sessions.size,
+    close: async () => books.sessions.clear(),
+  }
+}
+
+interface Books {
+  sessions: Map<string, Kept>
+  receipts: Map<string, KeptReceipt>
+  leases: LocalLease
+  limits: StoreLimits
+}
+
+function sessionStore(books: Books): SessionStore {
+  const { sessions, limits } = books
+  return {
+    create: async (session, receipt) => keep(session, receipt, () => NONE),
+    fork: async (fromId, session, { messages, receipt }) =>
+      keep(session, receipt, () => firstMessages(need(books, fromId).messages, messages)),
+    async get(id) {
+      const kept = sessions.get(id)
+      return kept ? { ...kept.session } : null
     },
-    log: {
-      async append(sessionId, generation, entry) {
-        const kept = need(sessionId)
-        if (generation < kept.generation) throw new AppError('fenced', 'Another owner has taken this session over.')
-        return apply(kept, entry)
-      },
-      async read(sessionId, afterSeq, limit) {
-        const events = sessions.get(sessionId)?.events ?? []
-        const first = events[0]
-        if (first === undefined) return []
-        const from = Math.max(0, afterSeq + 1 - first.seq)
-        return events.slice(from, from + limit)
-      },
-      async bounds(sessionId) {
-        const kept = sessions.get(sessionId)
-        return kept ? { oldest: kept.events[0]?.seq ?? kept.newest + 1, newest: kept.newest } : null
-      },
-      transcript: async (sessionId) => [...(sessions.get(sessionId)?.messages ?? [])],
-      async trim(sessionId, seq) {
-        const kept = sessions.get(sessionId)
-        if (kept) kept.events = kept.events.filter((event) => event.seq > seq)
-      },
+    async list({ limit, cursor }) {
+      // Newest first; a Map keeps the order of creation.
+      const all = [...sessions.values()].reverse()
+      const place = cursor === null ? -1 : all.findIndex(({ session }) => session.id === cursor)
+      if (cursor !== null && place === -1) throw unknownCursor(cursor)
+      return all.slice(place + 1, limit === null ? undefined : place + 1 + limit).map(({ session }) => ({ ...session }))
     },
-    runs: {
-      async admit(run, { receipt, whenBusy, maxQueued = MAX_QUEUED }) {
-        const kept = need(run.sessionId)
-        const known = receipts.find(receipt)
-        const earlier = known === null ? undefined : kept.runs.get(known)
-        if (earlier !== undefined) return { run: copy(earlier), repeated: true }
-        const admitted: Run = { ...run, afterSeq: kept.newest }
-        if (kept.session.status !== 'idle') queueUp(kept, admitted, whenBusy, maxQueued)
-        else startNow(kept, admitted, run.createdAt)
-        kept.runs.set(run.id, admitted)
-        kept.session.turnCount += 1
-        kept.session.lastActive = run.createdAt
-        receipts.keep(receipt, run.id)
-        return { run: copy(admitted), repeated: false }
-      },
-      async get(sessionId, runId) {
-        const run = sessions.get(sessionId)?.runs.get(runId)
-        return run ? copy(run) : null
-      },
-      list: async (sessionId) => [...(sessions.get(sessionId)?.runs.values() ?? [])].map(copy),
-      async next(sessionId, now) {
-        const kept = sessions.get(sessionId)
-        const waiting = kept && [...kept.runs.values()].find(({ status }) => status === 'queued')
-        if (!kept || !waiting || kept.session.status !== 'idle') return null
-        waiting.afterSeq = kept.newest
-        startNow(kept, waiting, now)
-        return copy(waiting)
-      },
-      async fence(sessionId) {
-        const kept = need(sessionId)
-        kept.generation += 1
-        return kept.generation
-      },
-      unfinished: async () => [...sessions.values()].filter(isUnfinished).map(({ session }) => copy(session)),
+    async update(id, patch) {
+      const kept = sessions.get(id)
+      if (kept === undefined) return null
+      Object.assign(kept.session, patch)
+      return { ...kept.session }
     },
-    close: async () => sessions.clear(),
+    remove: async (id) => sessions.delete(id),
   }
 
-  function need(sessionId: string): Kept {
-    const kept = sessions.get(sessionId)
-    if (kept === undefined) throw new AppError('not_found', `There is no session ${sessionId}.`)
-    return kept
+  function keep(session: Session, receipt: Receipt | null, messages: () => Message[]): Session {
+    const known = madeUnder(receipt, receipt === null ? undefined : books.receipts.get(receipt.key))
+    const earlier = known === null ? undefined : sessions.get(known)
+    if (earlier) return { ...earlier.session }
+    checkRoom(sessions.size, limits.maxSessions)
+    sessions.set(session.id, {
+      session: { ...session },
+      events: NONE,
+      newest: 0,
+      logBytes: 0,
+      messages: messages(),
+      runs: NONE,
+    })
+    keepReceipt(books, receipt, session.id)
+    return { ...session }
   }
+}
+
+function sessionLog(books: Books): SessionLog {
+  const { sessions, leases } = books
+  return {
+    async append(claim, entry) {
+      const kept = need(books, claim.key)
+      if (!leases.holds(claim)) throw fenced()
+      apply(kept, entry, books.limits)
+      if (endsWork(entry)) leases.drop(claim)
+      return kept.newest
+    },
+    async read(sessionId, afterSeq, limit) {
+      const events = sessions.get(sessionId)?.events ?? NONE
+      const from = Math.max(0, afterSeq + 1 - (events[0]?.seq ?? 0))
+      return events.slice(from, from + limit)
+    },
+    async bounds(sessionId) {
+      const kept = sessions.get(sessionId)
+      return kept ? logBounds(kept.newest, kept.events.length) : null
+    },
+    transcript: async (sessionId) => [...(sessions.get(sessionId)?.messages ?? NONE)],
+  }
+}
+
+function runStore(books: Books): RunStore {
+  const { sessions, leases } = books
+  return {
+    async admit(run, options) {
+      const { receipt } = options
+      const kept = need(books, run.sessionId)
+      const known = madeUnder(receipt, receipt === null ? undefined : books.receipts.get(receipt.key))
+      const earlier = known === null ? undefined : kept.runs.find(({ id }) => id === known)
+      if (earlier !== undefined) return { run: { ...earlier }, repeated: true, claim: null }
+      const admitted: Run = { ...run }
+      const queued = kept.runs.filter(({ status }) => status === 'queued').length
+      acceptRun(kept.session, admitted, { ...options, newest: kept.newest, queued })
+      kept.runs = added(kept.runs, [admitted])
+      keepReceipt(books, receipt, run.id)
+      const claim = admitted.status === 'running' ? leases.grant(run.sessionId) : null
+      return { run: { ...admitted }, repeated: false, claim }
+    },
+    async get(sessionId, runId) {
+      const run = sessions.get(sessionId)?.runs.find(({ id }) => id === runId)
+      return run ? { ...run } : null
+    },
+    list: async (sessionId) => (sessions.get(sessionId)?.runs ?? NONE).map((run) => ({ ...run })),
+    async next(sessionId, now) {
+      const kept = sessions.get(sessionId)
+      const waiting = kept?.runs.find(({ status }) => status === 'queued')
+      if (!kept || !waiting || kept.session.status !== 'idle') return null
+      startRun(kept.session, waiting, kept.newest, now)
+      return { run: { ...waiting }, claim: leases.grant(sessionId) }
+    },
+    async settlePlan(sessionId, planId, entry, decided) {
+      const kept = need(books, sessionId)
+      if (kept.session.pendingPlan?.planId !== planId) return { settled: false }
+      apply(kept, entry, books.limits)
+      if (decided) kept.session.decidedPlan = decided
+      return { settled: true, claim: kept.session.status === 'running' ? leases.grant(sessionId) : null }
+    },
+    unfinished: async () => [...sessions.values()].filter(isUnfinished).map(({ session }) => ({ ...session })),
+  }
+}
+
+function need({ sessions }: Books, sessionId: string): Kept {
+  const kept = sessions.get(sessionId)
+  if (kept === undefined) throw noSession(sessionId)
+  return kept
 }
 
 function isUnfinished({ session, runs }: Kept): boolean {
-  return session.status !== 'idle' || [...runs.values()].some(({ status }) => status === 'queued')
+  return session.status !== 'idle' || runs.some(({ status }) => status === 'queued')
 }
 
-function apply(kept: Kept, entry: LogEntry): number {
-  const { session } = kept
-  for (const event of entry.events) {
-    kept.newest += 1
-    kept.events.push(stored(event, kept.newest, entry))
+function apply(kept: Kept, entry: LogEntry, limits: StoreLimits): void {
+  const events = storedEvents(entry, kept.newest)
+  kept.newest += events.length
+  kept.events = added(kept.events, events)
+  kept.messages = added(kept.messages, entry.messages)
+  for (const { data } of events) kept.logBytes += Buffer.byteLength(data)
+  trim(kept, limits)
+  const run = kept.runs.findLast(({ id }) => id === entry.runId)
+  applyEntry(kept.session, run, entry)
+}
+
+/** Forgets the oldest events where there are too many; never the newest one. */
+function trim(kept: Kept, { maxLogEvents, maxLogBytes }: StoreLimits): void {
+  let gone = 0
+  while (gone < kept.events.length - 1 && (kept.events.length - gone > maxLogEvents || kept.logBytes > maxLogBytes)) {
+    kept.logBytes -= Buffer.byteLength(kept.events[gone]?.data ?? '')
+    gone += 1
   }
-  kept.messages.push(...entry.messages)
-  if (entry.session) Object.assign(session, entry.session)
-  session.lastActive = entry.now
-  const run = kept.runs.get(entry.runId)
-  if (entry.run && run) {
-    const { usage, activeMs, ...change } = entry.run
-    Object.assign(run, change)
-    if (activeMs !== undefined) run.activeMs = activeMs
-    if (usage) run.usage = addUsage(run.usage, usage)
-    if (usage) session.usage = addUsage(session.usage, usage)
-    if (change.status === 'finished') run.finishedAt = entry.now
+  if (gone > 0) kept.events.splice(0, gone)
+}
+
+/** Adds to a list; the empty one that all share becomes the session's own. */
+function added<T>(list: T[], more: readonly T[]): T[] {
+  if (more.length === 0) return list
+  if (list === NONE) return [...more]
+  list.push(...more)
+  return list
+}
+
+function keepReceipt({ receipts }: Books, receipt: Receipt | null, made: string): void {
+  if (receipt === null) return
+  // A Map keeps the order of entry, so the oldest stand in front.
+  for (const [key, { at }] of receipts) {
+    if (!isReceiptOver(at, receipt.now)) break
+    receipts.delete(key)
   }
-  return kept.newest
-}
-
-function stored(event: RunEvent, seq: number, { runId, now }: LogEntry): StoredEvent {
-  return { seq, runId, at: now, type: event.type, data: eventData(event, seq, runId) }
-}
-
-function queueUp({ session, runs }: Kept, run: Run, whenBusy: 'refuse' | 'enqueue', maxQueued: number): void {
-  if (whenBusy === 'refuse') {
-    throw new AppError(
-      'session_busy',
-      `Session ${session.id} already has a run; wait for its done event, or send on_busy.`,
-      {
-        details: { active_run_id: session.activeRunId },
-      },
-    )
-  }
-  const queued = [...runs.values()].filter(({ status }) => status === 'queued').length
-  if (queued >= maxQueued) {
-    throw new AppError('queue_full', `${maxQueued} runs wait in this session already; try again when one has ended.`, {
-      retryAfterMs: 5_000,
-    })
-  }
-  run.status = 'queued'
-}
-
-function startNow({ session }: Kept, run: Run, now: number): void {
-  run.status = 'running'
-  run.startedAt = now
-  session.status = 'running'
-  session.activeRunId = run.id
-}
-
-interface ReceiptBook {
-  /** What was made under this key before; `key_reused` for another body. */
-  find(receipt: Receipt | null): string | null
-  keep(receipt: Receipt | null, made: string): void
-}
-
-function receiptBook(): ReceiptBook {
-  const book = new Map<string, { bodyHash: string; made: string; at: number }>()
-  return {
-    find(receipt) {
-      const known = receipt && book.get(receipt.key)
-      if (!receipt || !known || receipt.now - known.at > RECEIPT_LIFE_MS) return null
-      if (known.bodyHash === receipt.bodyHash) return known.made
-      throw new AppError('key_reused', 'This Idempotency-Key was used for another body; use a new one.')
-    },
-    keep(receipt, made) {
-      if (receipt === null) return
-      // A Map keeps the order of entry, so the oldest stand in front.
-      for (const [key, { at }] of book) {
-        if (receipt.now - at <= RECEIPT_LIFE_MS) break
-        book.delete(key)
-      }
-      book.set(receipt.key, { bodyHash: receipt.bodyHash, made, at: receipt.now })
-    },
-  }
-}
-
-function copy<T extends object>(value: T): T {
-  return { ...value }
+  receipts.delete(receipt.key)
+  receipts.set(receipt.key, { bodyHash: receipt.bodyHash, made, at: receipt.now })
 }
