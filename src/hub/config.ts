@@ -55,6 +55,22 @@ export const HUB_SETTINGS = {
     fallbackText: "the service's own",
     read: readHttpUrl,
   } satisfies Setting<string | null>,
+  mediaRelay: {
+    flag: '--media-relay',
+    env: 'RELAY_MEDIA_RELAY',
+    help: 'pass media through the hub (/c2c/upload, /c2c/download) for clients that can reach nothing else',
+    fallback: false,
+    read: readSwitch,
+  },
+  publicUrl: {
+    flag: '--public-url',
+    placeholder: '<url>',
+    env: 'RELAY_PUBLIC_URL',
+    help: "the hub's own address as clients know it",
+    fallback: null,
+    fallbackText: 'the one a client calls',
+    read: readHttpUrl,
+  } satisfies Setting<string | null>,
   simAddr: {
     flag: '--sim-addr',
     placeholder: '<host:port>',

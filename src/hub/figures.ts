@@ -14,6 +14,10 @@ export function createFigures(metrics: Metrics) {
     handedOut: metrics.counter('deliveries_total', 'Messages handed to polls, first time or again.', ['kind']),
     died: metrics.counter('dead_letters_total', 'Messages that left a queue unreceived, by reason.', ['reason']),
     sends: metrics.counter('sends_total', 'Messages to users, by outcome.', ['outcome']),
+    media: metrics.counter('media_transfers_total', 'Files that passed through the hub, by direction and outcome.', [
+      'direction',
+      'outcome',
+    ]),
     polls: metrics.counter('polls_total', 'Client polls that ended, by how.', ['answer']),
     linkChanges: metrics.counter('upstream_changes_total', 'Changes of the link to the service, by its new state.', [
       'link',

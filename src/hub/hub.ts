@@ -10,6 +10,7 @@ import { freshDeliveries } from './fresh.ts'
 import { createIntake, type Intake } from './intake.ts'
 import { openLane } from './lane.ts'
 import { type Link, linkText, openLink } from './link.ts'
+import type { HubMedia } from './media/relay.ts'
 import { type Client, type DeathReason, type IngestBatch, type IngestResult, MAX_QUEUE_MESSAGES } from './model.ts'
 import { type Outbound, openOutbound } from './outbound.ts'
 import { pollUpstream } from './poller.ts'
@@ -37,6 +38,8 @@ export interface HubOptions {
   upstreamHoldMs: number
   /** Where media is uploaded, for answers that do not say it. */
   cdnUrl: string
+  /** null: clients reach the service's file store themselves. */
+  media?: HubMedia | null
   retry?: { firstRetryMs: number; mostRetryMs: number }
 }
 
@@ -67,6 +70,7 @@ export interface Hub {
   readonly traffic: Traffic
   readonly now: () => number
   readonly cdnUrl: string
+  readonly media: HubMedia | null
   /** The user a context token (or, failing that, a user id this client has seen) speaks of; never a guess. */
   recipient(client: Client, named: NamedRecipient): Promise<Recipient>
   showTyping(client: Client, recipient: Recipient, on: boolean): Promise<void>
@@ -180,6 +184,7 @@ export async function openHub(options: HubOptions): Promise<Hub> {
     rate: rateLimit(options.requestsPerSecond, now),
     now,
     cdnUrl: options.cdnUrl,
+    media: options.media ?? null,
     get isStoring() {
       return isStoring
     },

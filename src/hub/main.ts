@@ -6,7 +6,10 @@ import { createMetrics } from '../kit/metrics.ts'
 import type { HubConfig } from './config.ts'
 import { hubServer } from './http/server.ts'
 import { openHub } from './hub.ts'
+import { mediaKey } from './media/media-key.ts'
+import { createMediaRelay } from './media/relay.ts'
 import { openSqliteStore } from './store/sqlite.ts'
+import { ilinkCdn } from './upstream/cdn.ts'
 import { ilinkUpstream } from './upstream/ilink.ts'
 
 /** A hub that listens. */
@@ -29,6 +32,8 @@ export async function startHub(config: HubConfig, log: Log, now: () => number = 
   const store = await openSqliteStore({ dir: config.dataDir })
   const metrics = createMetrics('switchboard_hub_')
   const upstream = ilinkUpstream({ baseUrl: config.upstream.url, botToken: config.upstream.token })
+  const cdnUrl = config.cdnUrl ?? (isLoopback(config.upstream.url) ? `${config.upstream.url}/c2c` : CDN_URL)
+  const cdn = config.mediaRelay ? ilinkCdn() : null
   const hub = await openHub({
     store,
     upstream,
@@ -44,7 +49,12 @@ export async function startHub(config: HubConfig, log: Log, now: () => number = 
     maxParked: config.maxPolls,
     requestsPerSecond: config.requestsPerSecond,
     upstreamHoldMs: UPSTREAM_HOLD_MS,
-    cdnUrl: config.cdnUrl ?? (isLoopback(config.upstream.url) ? `${config.upstream.url}/c2c` : CDN_URL),
+    cdnUrl,
+    media: cdn && {
+      relay: createMediaRelay({ key: await mediaKey(config.dataDir), cdnUrl, now }),
+      cdn,
+      publicUrl: config.publicUrl,
+    },
   })
   let draining = false
   const { adminToken, metricsToken, insecure, allowedHosts } = config
@@ -66,6 +76,7 @@ export async function startHub(config: HubConfig, log: Log, now: () => number = 
     await app.close()
     clearTimeout(force)
     await upstream.close()
+    await cdn?.close()
     await store.close()
     metrics.stop()
   }

@@ -39,9 +39,12 @@ export interface HttpOptions {
   parseJson?: (text: string) => unknown
   /** What to make of a body's type (lower case, without parameters; empty for none). By default every one is taken as JSON. */
   readType?: (type: string) => BodyType
+  /** For a request to arrive, body and all. */
+  requestTimeoutMs?: number
 }
 
 const KEEP_ALIVE_MS = 75_000 // above nginx's 60 s, and long enough to see whether an answer was received
+const REQUEST_TIMEOUT_MS = 60_000
 const MAX_PATH_PART = 1_000
 const MAX_IGNORED_BYTES = 16 * 1024 * 1024
 const FORWARDING_HEADER = /^(x-forwarded(-.*)?|forwarded|via|x-real-ip|x-client-ip|true-client-ip|cf-connecting-ip)$/
@@ -53,12 +56,13 @@ export function httpServer({
   bodyLimitBytes,
   parseJson = parseLossless,
   readType = () => 'json',
+  requestTimeoutMs = REQUEST_TIMEOUT_MS,
 }: HttpOptions): FastifyInstance {
   const app = fastify({
     logger: false,
     bodyLimit: bodyLimitBytes,
     keepAliveTimeout: KEEP_ALIVE_MS,
-    requestTimeout: 60_000, // for the request to arrive; a parked poll has arrived
+    requestTimeout: requestTimeoutMs, // a parked poll has arrived
     routerOptions: { maxParamLength: MAX_PATH_PART },
     forceCloseConnections: 'idle',
     return503OnClosing: false, // its body would not be ours

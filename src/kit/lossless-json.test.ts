@@ -1,6 +1,14 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { parseLossless, rawElements, rawMember, spans, withMembers, withoutMembers } from './lossless-json.ts'
+import {
+  mapStringMembers,
+  parseLossless,
+  rawElements,
+  rawMember,
+  spans,
+  withMembers,
+  withoutMembers,
+} from './lossless-json.ts'
 
 const BIG = '7497484083968569736'
 
@@ -218,3 +226,47 @@ function sameValue(lossless: unknown, plain: unknown): boolean {
     entries.every(([key, value]) => Object.hasOwn(Object(lossless), key) && sameValue(Object(lossless)[key], value))
   )
 }
+
+describe('mapStringMembers', () => {
+  const keys = new Set(['a', 'b'])
+
+  test('replaces the named members at every depth and leaves the rest to the letter', () => {
+    const text =
+      '{ "a" : "1", "x":[{"b":"2","a":3,"c":"a"}], "\\u0061":"\\u0034", "d":"\\"a\\":\\"5\\"" , "n":9007199254740993 }'
+    const seen: string[] = []
+    const mapped = mapStringMembers(text, keys, (value) => {
+      seen.push(value)
+      return value === '2' ? 'two"' : value
+    })
+    expect(seen).toEqual(['1', '2', '4'])
+    expect(mapped).toBe(text.replace('"b":"2"', '"b":"two\\""'))
+  })
+
+  test('any JSON comes out as it was when nothing is changed', () => {
+    fc.assert(
+      fc.property(fc.json(), (text) => {
+        expect(mapStringMembers(text, new Set(['', 'a', 'key']), (value) => value)).toBe(text)
+      }),
+    )
+  })
+
+  test('does to every depth what a reviver does', () => {
+    const value = fc.letrec((tie) => ({
+      any: fc.oneof(
+        { maxDepth: 4 },
+        fc.constantFrom('a', 'b', 'x', '"', ':', '\\'),
+        fc.integer(),
+        fc.array(tie('any'), { maxLength: 3 }),
+        fc.dictionary(fc.constantFrom('a', 'b', 'c', '"a":'), tie('any'), { maxKeys: 3 }),
+      ),
+    })).any
+    fc.assert(
+      fc.property(value, (tree) => {
+        const expected = JSON.stringify(tree, (key, inner) =>
+          keys.has(key) && typeof inner === 'string' ? `${inner}!` : inner,
+        )
+        expect(mapStringMembers(JSON.stringify(tree), keys, (text) => `${text}!`)).toBe(expected)
+      }),
+    )
+  })
+})

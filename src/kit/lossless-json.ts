@@ -97,6 +97,32 @@ export function withMembers(text: string, members: string): string {
   return body === '{}' || /^\{\s*\}$/.test(body) ? `{${members}}` : `{${members},${body.slice(1)}`
 }
 
+/**
+ * The JSON text with the string values of the members named `keys`, at every depth, replaced by what `map` makes of them;
+ * where it returns its argument, the text stays as it was, to the letter.
+ */
+export function mapStringMembers(text: string, keys: ReadonlySet<string>, map: (value: string) => string): string {
+  let mapped = ''
+  let copied = 0
+  let position = text.indexOf('"')
+  while (position !== -1) {
+    const end = skipString(text, position)
+    const colon = skipSpace(text, end)
+    const valueStart = text[colon] === ':' ? skipSpace(text, colon + 1) : -1
+    if (valueStart !== -1 && text[valueStart] === '"' && keys.has(decodeKey(text, position, end))) {
+      const valueEnd = skipString(text, valueStart)
+      const value = decodeKey(text, valueStart, valueEnd)
+      const made = map(value)
+      if (made !== value) {
+        mapped += text.slice(copied, valueStart) + JSON.stringify(made)
+        copied = valueEnd
+      }
+      position = text.indexOf('"', valueEnd)
+    } else position = text.indexOf('"', valueStart === -1 ? end : valueStart)
+  }
+  return mapped + text.slice(copied)
+}
+
 function decodeKey(text: string, start: number, end: number): string {
   const source = text.slice(start, end)
   return source.includes('\\') ? String(JSON.parse(source)) : source.slice(1, -1)

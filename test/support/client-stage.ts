@@ -1,6 +1,6 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { writeFileSync } from 'node:fs'
+import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { onTestFinished } from 'vitest'
@@ -56,6 +56,7 @@ export interface Stage {
 }
 
 export const WAIT_MS = 40_000
+const MIB = 1024 * 1024
 const BOT_TOKEN = 'stage@im.bot:secret'
 
 /** Starts a sim and a hub in front of it; both end with the test. */
@@ -113,6 +114,24 @@ export async function openStage(hubFlags: string[] = []): Promise<Stage> {
         return waiting === 0 && (await figure('parked_polls')) > 0
       }, WAIT_MS),
   }
+}
+
+/** The bytes of the newest image that the bot sent. */
+export async function imageOf({ simCall, simUrl }: Stage, user: string): Promise<Buffer> {
+  const { messages } = await simCall('GET', `/sim/conversation?user=${user}`)
+  const { message_id: id } = messages.findLast(({ from }: { from: string }) => from === 'bot')
+  const response = await fetch(`${simUrl}/sim/media?user=${user}&message_id=${id}`)
+  return Buffer.from(await response.arrayBuffer())
+}
+
+/** How much more memory a process had at its peak during `work` than before it, in MiB. */
+export async function memoryDuring({ child: { pid } }: Program, work: () => Promise<void>): Promise<number> {
+  const read = (field: string) =>
+    Number(new RegExp(`${field}:\\s+(\\d+) kB`).exec(readFileSync(`/proc/${pid}/status`, 'utf8'))?.[1]) * 1024
+  writeFileSync(`/proc/${pid}/clear_refs`, '5') // the peak starts anew
+  const before = read('VmRSS')
+  await work()
+  return (read('VmHWM') - before) / MIB
 }
 
 /** Runs one of the clients with its own way of being told the address and the token; killed when the test is over. */

@@ -1,8 +1,11 @@
+import { randomBytes } from 'node:crypto'
 import { onTestFinished } from 'vitest'
 import { hubServer } from '../../src/hub/http/server.ts'
 import { type Hub, openHub } from '../../src/hub/hub.ts'
+import { createMediaRelay } from '../../src/hub/media/relay.ts'
 import { openMemoryStore } from '../../src/hub/store/memory.ts'
 import type { HubStore } from '../../src/hub/store/port.ts'
+import { ilinkCdn } from '../../src/hub/upstream/cdn.ts'
 import { ilinkUpstream } from '../../src/hub/upstream/ilink.ts'
 import type { Upstream } from '../../src/hub/upstream/port.ts'
 import { memoryDoorbell } from '../../src/kit/doorbell.ts'
@@ -28,6 +31,8 @@ export interface TestHubOptions {
   metricsToken?: string | null
   insecure?: boolean
   allowedHosts?: string[]
+  mediaRelay?: boolean
+  publicUrl?: string
   /** Where it listens; loopback only when absent. */
   host?: string
   log?: Log
@@ -75,6 +80,7 @@ export async function startTestHub(options: TestHubOptions = {}): Promise<TestHu
     (await startSim({ host: '127.0.0.1', port: 0, botToken: 'sim@im.bot:token', holdMs: 5_000, log: silentLog }))
   const store = options.store ?? (await openMemoryStore())
   const link = ilinkUpstream({ baseUrl: sim.url, botToken: sim.botToken })
+  const cdn = options.mediaRelay ? ilinkCdn() : null
   const metrics = createMetrics('switchboard_hub_')
   let aheadMs = 0
   const now = options.now ?? (() => Date.now() + aheadMs)
@@ -96,6 +102,11 @@ export async function startTestHub(options: TestHubOptions = {}): Promise<TestHu
     requestsPerSecond: options.requestsPerSecond ?? 0,
     upstreamHoldMs: options.upstreamHoldMs ?? 35_000,
     cdnUrl: `${sim.url}/c2c`,
+    media: cdn && {
+      relay: createMediaRelay({ key: randomBytes(32), cdnUrl: `${sim.url}/c2c`, now }),
+      cdn,
+      publicUrl: options.publicUrl ?? null,
+    },
     retry: { firstRetryMs: 20, mostRetryMs: 200 },
   })
   const { adminToken = null, metricsToken = null, insecure = false, allowedHosts = [] } = options
@@ -120,6 +131,7 @@ export async function startTestHub(options: TestHubOptions = {}): Promise<TestHu
       app.server.closeAllConnections()
       await app.close()
       await link.close()
+      await cdn?.close()
       if (options.store === undefined) await store.close()
       if (options.sim === undefined) await sim.stop()
       metrics.stop()

@@ -9,6 +9,7 @@ const STATUS: Record<string, number> = {
   forbidden: 403,
   not_found: 404,
   unknown_context: 404,
+  unknown_media: 404,
   method_not_allowed: 405,
   name_taken: 409,
   client_gone: 409,
@@ -23,11 +24,14 @@ const STATUS: Record<string, number> = {
   upstream_throttled: 429,
   upstream_down: 503,
   store_failed: 503,
+  media_busy: 503,
 }
+
+const MEDIA_PATH = '/c2c/'
 
 /** Paths of the bot protocol, whose clients look for a code in the body. */
 function isRelayPath(url: string): boolean {
-  return url.startsWith('/relay/') || url.startsWith('/ilink/')
+  return url.startsWith('/relay/') || url.startsWith('/ilink/') || url.startsWith(MEDIA_PATH)
 }
 
 /** What an answer depends on beside the error. */
@@ -47,6 +51,8 @@ export function hubErrorAnswer(log: Log): (error: unknown, request: FailedReques
     if (status === 401) headers['www-authenticate'] = 'Bearer'
     if (known.retryAfterMs !== undefined) headers['retry-after'] = String(Math.ceil(known.retryAfterMs / 1000))
     if (typeof known.details?.allow === 'string') headers.allow = known.details.allow
+    // Clients of the file store look for the reason here.
+    if (request.url.startsWith(MEDIA_PATH)) headers['x-error-message'] = known.message.replace(/[^ -~]/g, '?')
     return { status, headers, body: isRelayPath(request.url) ? relayBody(known, status) : hubBody(known) }
   }
 }

@@ -4,8 +4,10 @@ import type { Log } from '../../kit/log.ts'
 import { withMembers } from '../../kit/lossless-json.ts'
 import type { PollAnswer, PollConnection } from '../delivery.ts'
 import type { Hub } from '../hub.ts'
+import type { Client, Delivery } from '../model.ts'
 import type { Batch } from '../queue.ts'
 import type { Registry } from '../registry.ts'
+import { baseUrlOf } from './base-url.ts'
 import { hubErrorAnswer } from './errors.ts'
 import type { Receipts } from './receipts.ts'
 import type { Caller } from './relay-auth.ts'
@@ -24,7 +26,7 @@ export function pollServer(hub: Hub, receipts: Receipts, log: Log): ServePoll {
 
   return (request, response, { client, tokenHash }, cursor) => {
     const closePoll = hub.registry.pollOpened(client)
-    const connection = new PollSocket(request, response, hub.registry, tokenHash)
+    const connection = new PollSocket(request, response, client, hub.registry, tokenHash)
     // One step for both ends of the wait: every further promise would be kept for as long.
     hub.delivery.poll({ client, tokenHash, cursor, connection }).then(
       (answer) => {
@@ -42,7 +44,7 @@ export function pollServer(hub: Hub, receipts: Receipts, log: Log): ServePoll {
   function answerPoll(answer: PollAnswer, socket: PollSocket): void {
     switch (answer.type) {
       case 'messages':
-        receipts.write(socket.response, messagesBody(answer.batch, answer.cursor), answer.batch, false)
+        receipts.write(socket.response, messagesBody(shown(answer.batch, socket), answer.cursor), answer.batch, false)
         break
       case 'empty':
         receipts.write(socket.response, emptyBody(answer.cursor), null, answer.closing)
@@ -59,6 +61,14 @@ export function pollServer(hub: Hub, receipts: Receipts, log: Log): ServePoll {
       case 'gone':
         socket.response.destroy()
     }
+  }
+
+  /** With files at the hub's own address, where it passes them through. */
+  function shown({ messages }: Batch, { request, client }: PollSocket): Delivery[] {
+    const { media } = hub
+    if (media === null) return messages
+    const baseUrl = baseUrlOf(request, media)
+    return messages.map((message) => ({ ...message, raw: media.relay.inbound(message.raw, client, baseUrl) }))
   }
 
   function fail({ request, response }: PollSocket, error: unknown): void {
@@ -80,12 +90,20 @@ export function pollServer(hub: Hub, receipts: Receipts, log: Log): ServePoll {
 class PollSocket implements PollConnection {
   readonly request: IncomingMessage
   readonly response: ServerResponse
+  readonly client: Client
   readonly #registry: Registry
   readonly #tokenHash: string
 
-  constructor(request: IncomingMessage, response: ServerResponse, registry: Registry, tokenHash: string) {
+  constructor(
+    request: IncomingMessage,
+    response: ServerResponse,
+    client: Client,
+    registry: Registry,
+    tokenHash: string,
+  ) {
     this.request = request
     this.response = response
+    this.client = client
     this.#registry = registry
     this.#tokenHash = tokenHash
   }
@@ -127,7 +145,7 @@ function emptyBody(cursor: string): string {
 }
 
 /** Stored texts are put together, never parsed and written again: ids keep their digits, unknown fields their place. */
-function messagesBody({ messages }: Batch, cursor: string): string {
+function messagesBody(messages: Delivery[], cursor: string): string {
   const spec = messages.map(({ contextToken, spec }) => `{"context_token":"${contextToken}",${spec.slice(1)}`)
   const real = messages.map(({ contextToken, wireId, raw }) =>
     withMembers(raw, `"context_token":"${contextToken}","message_id":${wireId}`),

@@ -6,6 +6,7 @@ import { checker } from '../../kit/schema.ts'
 import { AnyBody, GetUpdatesBody, SendTypingBody } from '../../wire/relay.ts'
 import type { Hub } from '../hub.ts'
 import type { Client } from '../model.ts'
+import { baseUrlOf } from './base-url.ts'
 import { pollServer } from './polls.ts'
 import type { Receipts } from './receipts.ts'
 import { type Caller, relayCaller } from './relay-auth.ts'
@@ -57,8 +58,16 @@ export function relayRoutes(app: HttpServer, hub: Hub, receipts: Receipts, log: 
     })
   }
 
+  /** Files that the hub gave names of its own to get the service's back. */
+  const outgoing = (bodyText: string, client: Client) =>
+    hub.media === null ? bodyText : hub.media.relay.outbound(bodyText, client)
+
   post('sendmessage', SEND_BODY_BYTES, async ({ client, request, body }, reply) => {
-    const { contextToken, userId, message } = readSend(body, request.bodyText, request.headers['idempotency-key'])
+    const { contextToken, userId, message } = readSend(
+      body,
+      outgoing(request.bodyText, client),
+      request.headers['idempotency-key'],
+    )
     const conversation = await hub.recipient(client, { contextToken, userId, userField: 'msg.to_user_id' })
     const { upstreamId } = await hub.outbound.send({ clientId: client.id, ...conversation, message })
     const id = upstreamId !== null && /^\d+$/.test(upstreamId) ? `,"message_id":${upstreamId}` : ''
@@ -83,20 +92,20 @@ export function relayRoutes(app: HttpServer, hub: Hub, receipts: Receipts, log: 
     return json(reply, `{"ret":0,"errcode":0,"errmsg":"","typing_ticket":"${ticketOf(client)}"}`)
   })
 
-  post('getuploadurl', POLL_BODY_BYTES, async ({ request, body }, reply) => {
+  post('getuploadurl', POLL_BODY_BYTES, async ({ client, request, body }, reply) => {
     checkAny(body)
     const filekey =
       typeof body === 'object' && body !== null && 'filekey' in body && typeof body.filekey === 'string'
         ? body.filekey
         : null
     const forwarded = withoutMembers(request.bodyText.trim() || '{}', new Set(['token', 'base_info']))
-    return json(
-      reply,
-      withMembers(
-        readUploadAnswer(await hub.uploadUrl(forwarded), { cdnUrl: hub.cdnUrl, filekey }),
-        '"ret":0,"errcode":0,"errmsg":""',
-      ),
-    )
+    const answer = readUploadAnswer(await hub.uploadUrl(forwarded), { cdnUrl: hub.cdnUrl, filekey })
+    const { media } = hub
+    const address =
+      media === null
+        ? answer
+        : media.relay.uploadAnswer(answer, { body, client, baseUrl: baseUrlOf(request.raw, media) })
+    return json(reply, withMembers(address, '"ret":0,"errcode":0,"errmsg":""'))
   })
 
   post('msg/notifystart', POLL_BODY_BYTES, async ({ body }, reply) => {

@@ -4,17 +4,25 @@ import type { Hub } from '../hub.ts'
 import { type AdminAuthOptions, adminAuth } from './admin-auth.ts'
 import { adminRoutes } from './admin-routes.ts'
 import { hubErrorAnswer } from './errors.ts'
+import { mediaRoutes } from './media-routes.ts'
 import { watchReceipts } from './receipts.ts'
 import { relayRoutes } from './relay-routes.ts'
 import { type StatusOptions, statusRoutes } from './status-routes.ts'
 import { uiRoutes } from './ui-routes.ts'
 
 const ADMIN_BODY_BYTES = 256 * 1024
+/** For 100 MiB over a slow line. */
+const UPLOAD_MS = 10 * 60_000
 
 /** The hub's HTTP: the client endpoints, administration, the panel, and its state. */
 export function hubServer(hub: Hub, { log, ...options }: { log: Log } & AdminAuthOptions & StatusOptions): HttpServer {
   // A long integer where a text belongs must be seen as what it is; what is passed on goes as the text it came in.
-  const app = httpServer({ errorAnswer: hubErrorAnswer(log), bodyLimitBytes: ADMIN_BODY_BYTES, parseJson: JSON.parse })
+  const app = httpServer({
+    errorAnswer: hubErrorAnswer(log),
+    bodyLimitBytes: ADMIN_BODY_BYTES,
+    parseJson: JSON.parse,
+    ...(hub.media && { requestTimeoutMs: UPLOAD_MS }),
+  })
   const auth = adminAuth(options)
   // The routes have their own check; this one keeps strangers from learning which paths there are not.
   app.addHook('onRequest', (request, _reply, done) => {
@@ -22,6 +30,7 @@ export function hubServer(hub: Hub, { log, ...options }: { log: Log } & AdminAut
     done()
   })
   relayRoutes(app, hub, watchReceipts(app.server), log)
+  if (hub.media !== null) mediaRoutes(app, hub, hub.media)
   adminRoutes(app, hub, auth)
   uiRoutes(app, auth)
   statusRoutes(app, hub, options)

@@ -1,4 +1,5 @@
 import { parseLossless, withMembers, withoutMembers } from '../../kit/lossless-json.ts'
+import { paramIn, uploadAddress } from '../media/cdn-address.ts'
 
 const STATUS_FIELDS = new Set(['ret', 'errcode', 'errmsg'])
 
@@ -28,17 +29,6 @@ export function readUploadAnswer(answer: string, place: UploadPlace): string {
 
 function withFullUrl(body: string, param: unknown, { cdnUrl, filekey }: UploadPlace): string {
   if (typeof param !== 'string' || param === '') return body
-  const key = filekey === null ? '' : `&filekey=${encodeURIComponent(filekey)}`
-  const url = `${cdnUrl}/upload?encrypted_query_param=${encodeURIComponent(param)}${key}`
+  const url = uploadAddress(cdnUrl, param, filekey)
   return withMembers(withoutMembers(body, new Set(['upload_full_url'])), `"upload_full_url":${JSON.stringify(url)}`)
-}
-
-/** Not by `URLSearchParams`: that makes a space of a plus, and these are base64. */
-function paramIn(url: unknown): string | null {
-  const [, coded] = (typeof url === 'string' && /[?&]encrypted_query_param=([^&#]+)/.exec(url)) || []
-  try {
-    return coded === undefined ? null : decodeURIComponent(coded)
-  } catch {
-    return null
-  }
 }

@@ -1,3 +1,5 @@
+import type { Readable } from 'node:stream'
+
 /** The messaging service behind the hub: one bot account of it. */
 export interface Upstream {
   /** One long poll after `cursor`; its messages as raw JSON texts. */
@@ -10,6 +12,14 @@ export interface Upstream {
   typingTicket(user: { userId: string; contextToken: string | null }, signal: AbortSignal): Promise<string>
   /** Forwards the JSON text of a request for an upload address and returns the answer's JSON text. */
   uploadUrl(body: string, signal: AbortSignal): Promise<string>
+}
+
+/** The service's file store. Both ways the bytes pass through and are never gathered. */
+export interface Cdn {
+  /** Sends a file; resolves with the param under which it can be downloaded. `length` is null when it is not known. */
+  upload(url: string, body: Readable, length: number | null, signal: AbortSignal): Promise<string>
+  /** `length` is null when the store does not say. */
+  download(url: string, signal: AbortSignal): Promise<{ body: Readable; length: number | null }>
 }
 
 export interface UpstreamBatch {

@@ -14,13 +14,16 @@ const checkScan = checker(ScanBody)
 const checkQr = checker(QrQuery, 'query')
 const checkBot = checker(BotBody)
 
+/** Files come in base64. */
+const SAY_BODY_BYTES = 48 * 1024 * 1024
+
 /** The control API, the page that explains it, and `/health`. */
 export function addControlRoutes(app: HttpServer, world: World, control: SimControl): void {
   app.get('/', async (request, reply) => reply.type('text/plain; charset=utf-8').send(frontPage(request.headers.host)))
   app.get('/health', async () => ({ status: 'ok' }))
   app.register(async (scope) => {
     scope.addHook('onRequest', async (request) => checkSameSite(request))
-    scope.post('/sim/say', async (request) => say(control, request))
+    scope.post('/sim/say', { bodyLimit: SAY_BODY_BYTES }, async (request) => say(control, request))
     scope.get('/sim/conversation', async (request, reply) => conversation(world, request, reply))
     scope.get('/sim/media', async (request, reply) =>
       reply.type('application/octet-stream').send(control.media(checkMedia(request.query))),

@@ -3,6 +3,7 @@ import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect } from 'vitest'
 import {
+  imageOf,
   openStage,
   REAL_CLIENTS,
   type RealClientName,
@@ -149,14 +150,6 @@ async function begin(name: RealClientName) {
 async function answered(stage: Stage, user: string, texts: string[]): Promise<void> {
   await until(async () => (await stage.answers(user)).length >= texts.length, WAIT_MS)
   expect(await stage.answers(user)).toEqual(texts)
-}
-
-/** The bytes of the newest image that the bot sent. */
-async function imageOf({ simCall, simUrl }: Stage, user: string): Promise<Buffer> {
-  const { messages } = await simCall('GET', `/sim/conversation?user=${user}`)
-  const { message_id: id } = messages.findLast(({ from }: { from: string }) => from === 'bot')
-  const response = await fetch(`${simUrl}/sim/media?user=${user}&message_id=${id}`)
-  return Buffer.from(await response.arrayBuffer())
 }
 
 function sha256(bytes: Buffer): string {
