@@ -161,13 +161,14 @@ verifies('health:ready:store', 'a store that is closed is found out though nothi
 
 /** A hub on which everything has happened that has a label. */
 async function busyHub(): Promise<TestHub> {
-  const hub = await startTestHub({ holdMs: 20 })
+  const hub = await startTestHub({ holdMs: 20, mediaRelay: true })
   const token = await hub.register('a "quoted" \\ name')
   await hub.call('GET', '/relay/bot/getupdates')
   await hub.call('POST', '/relay/bot/getupdates')
   await hub.say('ann', 'hello')
   const { body } = await hub.poll(token)
   await hub.send(token, body.messages[0].context_token, 'hi')
+  await hub.call('GET', '/c2c/download?encrypted_query_param=none')
   await hub.register('gone')
   await hub.say('ann', '@gone hello')
   await hub.call('DELETE', '/hub/clients/gone')
