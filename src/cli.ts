@@ -1,6 +1,7 @@
 #!/usr/bin/env node
 import { Command } from 'commander'
 import { agentCommand } from './cli/agent-command.ts'
+import { bridgeCommand } from './cli/bridge-command.ts'
 import { clientsCommand, registerCommand } from './cli/client-commands.ts'
 import { addCommand, type CommandSpec, USAGE_ERROR } from './cli/command.ts'
 import { hubCommand } from './cli/hub-command.ts'
@@ -8,7 +9,14 @@ import { simCommand } from './cli/sim-command.ts'
 import { fail } from './cli/terminal.ts'
 import { VERSION } from './cli/version.ts'
 
-const COMMANDS: readonly CommandSpec[] = [hubCommand, simCommand, agentCommand, registerCommand, clientsCommand]
+const COMMANDS: readonly CommandSpec[] = [
+  hubCommand,
+  simCommand,
+  agentCommand,
+  bridgeCommand,
+  registerCommand,
+  clientsCommand,
+]
 
 const program = new Command('switchboard')
   .exitOverride(({ exitCode }) => process.exit(exitCode === 0 ? 0 : USAGE_ERROR))

@@ -4,6 +4,7 @@ import { config } from './requirements/config.ts'
 import { delivery } from './requirements/delivery.ts'
 import { health } from './requirements/health.ts'
 import { hub } from './requirements/hub.ts'
+import { product } from './requirements/product.ts'
 import { relay } from './requirements/relay.ts'
 import type { Requirements } from './requirements/requirement.ts'
 import { routing } from './requirements/routing.ts'
@@ -22,6 +23,7 @@ export const requirements = {
   ...upstream,
   ...config,
   ...web,
+  ...product,
   ...wire,
   ...agentHttp,
 } as const satisfies Requirements

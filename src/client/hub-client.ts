@@ -1,9 +1,23 @@
-import { AppError } from '../kit/errors.ts'
+import { callHub } from './hub-call.ts'
 
-/** A client of the hub's administration. */
+export { HubClientError } from './hub-call.ts'
+
+/** A client of the hub's administration. Calls that fail throw a `HubClientError`. */
 export interface HubAdmin {
   register(name: string, options?: { label?: string; fallback?: boolean }): Promise<RegisteredClient>
   clients(): Promise<ClientList>
+  client(name: string): Promise<ClientDetails>
+  patch(name: string, change: ClientChange): Promise<ClientDetails>
+  remove(name: string): Promise<void>
+  /** A new token; the old ones stay good for `overlapSeconds`. */
+  rotate(name: string, overlapSeconds?: number): Promise<{ name: string; token: string; overlap_seconds: number }>
+  /** What came, where it went and why, newest first. */
+  messages(query?: ListQuery): Promise<HubMessage[]>
+  deadLetters(query?: ListQuery): Promise<{ dead_letters: DeadLetter[]; total: number }>
+  /** Puts letters into their clients' queues again, or into that of `client`. */
+  replayLetters(ids: readonly number[], client?: string): Promise<{ replayed: number[]; failed: FailedReplay[] }>
+  discardLetters(ids: readonly number[]): Promise<{ discarded: number[] }>
+  health(): Promise<HubHealth>
 }
 
 /** A client of the hub's relay: what an AI client does, in the spec's shape. */
@@ -21,10 +35,76 @@ export interface RegisteredClient {
   created_at: string
 }
 
+export interface ClientSummary {
+  name: string
+  label: string
+  status: 'online' | 'offline'
+  last_seen: string
+  queue_size: number
+}
+
+export interface ClientDetails extends ClientSummary {
+  created_at: string
+  default: boolean
+  fallback: boolean
+  passthrough: string[]
+}
+
+export interface ClientChange {
+  label?: string
+  default?: boolean
+  fallback?: boolean
+  passthrough?: string[]
+}
+
 export interface ClientList {
-  clients: { name: string; label: string; status: 'online' | 'offline'; last_seen: string; queue_size: number }[]
+  clients: ClientSummary[]
   total: number
   online: number
+}
+
+/** Which messages or letters; `before` is the id of one, to page on. */
+export interface ListQuery {
+  client?: string | undefined
+  user?: string | undefined
+  state?: string | undefined
+  reason?: string | undefined
+  before?: number | undefined
+  limit?: number | undefined
+}
+
+export interface HubMessage {
+  id: number
+  from_user: string
+  received_at: string
+  state: string
+  reason: string
+  content: string | null
+  msg_type: string | null
+  deliveries: { client: string; state: string; failures: number }[]
+}
+
+export interface DeadLetter {
+  id: number
+  client: string | null
+  message_id: number
+  reason: string
+  from_user: string
+  content: string | null
+  created_at: string
+}
+
+export interface FailedReplay {
+  id: number
+  code: string
+  message: string
+}
+
+export interface HubHealth {
+  status: 'ok' | 'degraded'
+  upstream: 'connected' | 'reconnecting'
+  clients: { online: number; total: number }
+  upstream_detail: { state: string; reason: string; since: string; action: string | null }
 }
 
 export interface IncomingMessage {
@@ -41,18 +121,41 @@ export function hubAdmin({ url, adminToken }: { url: string; adminToken?: string
     adminToken === undefined
       ? `The hub at ${url} wants its admin token; set RELAY_ADMIN_TOKEN to it.`
       : `The hub at ${url} does not take this admin token; check RELAY_ADMIN_TOKEN.`
-  const ask = <T>(path: string, body?: object) =>
-    call<T>(url, path, { token: adminToken, refused, ...(body === undefined ? {} : { body }) })
+  const get = <T>(path: string) => callHub<T>(url, path, { token: adminToken, refused })
+  const send = <T>(method: 'POST' | 'PATCH' | 'DELETE', path: string, body?: object) =>
+    callHub<T>(url, path, { method, token: adminToken, refused, ...(body === undefined ? {} : { body }) })
   return {
-    register: (name, options = {}) => ask('/hub/register', { name, ...options }),
-    clients: () => ask('/hub/clients'),
+    register: (name, options = {}) => send('POST', '/hub/register', { name, ...options }),
+    clients: () => get('/hub/clients'),
+    client: (name) => get(clientPath(name)),
+    patch: (name, change) => send('PATCH', clientPath(name), change),
+    async remove(name) {
+      await send('DELETE', clientPath(name))
+    },
+    rotate: (name, overlapSeconds = 0) =>
+      send('POST', `${clientPath(name)}/rotate`, { overlap_seconds: overlapSeconds }),
+    async messages(query = {}) {
+      return (await get<{ messages: HubMessage[] }>(`/hub/messages${queryOf(query)}`)).messages
+    },
+    deadLetters: (query = {}) => get(`/hub/dead-letters${queryOf(query)}`),
+    async replayLetters(ids, client) {
+      const body = { ids, ...(client === undefined ? {} : { client }) }
+      const answer = await send<{ replayed: number[]; failed?: FailedReplay[] }>(
+        'POST',
+        '/hub/dead-letters/replay',
+        body,
+      )
+      return { replayed: answer.replayed, failed: answer.failed ?? [] }
+    },
+    discardLetters: (ids) => send('POST', '/hub/dead-letters/discard', { ids }),
+    health: () => get('/health'),
   }
 }
 
 /** Talks to the hub at `url` as the client that `token` was issued to. */
 export function relayClient({ url, token }: { url: string; token: string }): RelayClient {
   const post = <T>(path: string, body: object, signal?: AbortSignal) =>
-    call<T>(url, `/relay/bot/${path}`, { token, body: { token, ...body }, signal })
+    callHub<T>(url, `/relay/bot/${path}`, { token, body: { token, ...body }, signal })
   return {
     async getUpdates(signal) {
       return (await post<{ messages: IncomingMessage[] }>('getupdates', {}, signal)).messages
@@ -66,49 +169,12 @@ export function relayClient({ url, token }: { url: string; token: string }): Rel
   }
 }
 
-interface Call {
-  token?: string | undefined
-  body?: object
-  signal?: AbortSignal | undefined
-  /** What to say when the token is refused, where the hub's own words would not help. */
-  refused?: string
+function clientPath(name: string): string {
+  return `/hub/clients/${encodeURIComponent(name)}`
 }
 
-async function call<T>(url: string, path: string, { token, body, signal, refused }: Call): Promise<T> {
-  let response: Response
-  try {
-    response = await fetch(`${url}${path}`, {
-      method: body === undefined ? 'GET' : 'POST',
-      headers: {
-        'content-type': 'application/json',
-        ...(token === undefined ? {} : { authorization: `Bearer ${token}` }),
-      },
-      ...(body === undefined ? {} : { body: JSON.stringify(body) }),
-      ...(signal === undefined ? {} : { signal }),
-    })
-  } catch (error) {
-    if (signal?.aborted) throw error
-    throw new AppError(
-      'hub_unreachable',
-      `No hub answers at ${url}; start one with "switchboard hub", or name another with --hub.`,
-      { cause: error },
-    )
-  }
-  const text = await response.text()
-  if (response.status === 401 && refused !== undefined) throw new AppError('hub_refused', refused)
-  if (!response.ok) throw new AppError('hub_refused', refusal(text) ?? `The hub answered ${response.status}.`)
-  try {
-    return JSON.parse(text)
-  } catch (error) {
-    throw new AppError('not_a_hub', `What answers at ${url} is not a hub; name one with --hub.`, { cause: error })
-  }
-}
-
-function refusal(text: string): string | null {
-  try {
-    const body: { error?: { message?: string }; errmsg?: string } = JSON.parse(text)
-    return body.error?.message ?? body.errmsg ?? null
-  } catch {
-    return null
-  }
+function queryOf(query: ListQuery): string {
+  const given = new URLSearchParams()
+  for (const [name, value] of Object.entries(query)) if (value !== undefined) given.set(name, String(value))
+  return given.size === 0 ? '' : `?${given}`
 }

@@ -38,3 +38,19 @@ export const SendTypingBody = Type.Object({
 
 /** getconfig, getuploadurl, notifystart, notifystop: any object, with the token in it or not. */
 export const AnyBody = Type.Object({ token: Token })
+
+/** What a poll answers, as far as our own clients read it. */
+export const UpdatesAnswer = Type.Object({
+  get_updates_buf: Type.String(),
+  messages: Type.Array(
+    Type.Object({
+      context_token: Type.String(),
+      from_user: Type.String(),
+      content: Type.String(),
+      msg_type: Type.String(),
+      timestamp: Type.Number(),
+    }),
+  ),
+  /** The same messages in the same order, as the messaging service gave them: anything may be in there. */
+  msgs: Type.Array(Type.Unknown()),
+})

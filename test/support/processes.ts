@@ -25,7 +25,7 @@ export function runCli(
   { env = {}, cwd }: { env?: Record<string, string>; cwd?: string } = {},
 ): Program {
   const inherited = Object.fromEntries(
-    Object.entries(process.env).filter(([name]) => !/^(RELAY|SIM|AGENT)_/.test(name)),
+    Object.entries(process.env).filter(([name]) => !/^(RELAY|SIM|AGENT|BRIDGE)_/.test(name)),
   )
   const child = spawn(process.execPath, [CLI, ...args], {
     env: { ...inherited, NO_COLOR: '1', ...env },
