@@ -36,11 +36,11 @@ export const product = {
   },
   'bridge:plan:edit': {
     source: BRIDGE,
-    behaviour: '"approve: …" has the agent carry out the plan as the user wrote it.',
+    behaviour: 'With "approve: …" the agent carries out the plan as the user wrote it.',
   },
   'bridge:plan:reject': {
     source: BRIDGE,
-    behaviour: '"reject: …", or any other words, reach the agent as the reason why the plan is not carried out.',
+    behaviour: 'After "reject: …", or any other words, the agent hears the reason why its plan is not carried out.',
   },
   'bridge:plan:elsewhere': {
     source: BRIDGE,
@@ -77,7 +77,7 @@ export const product = {
   },
   'bridge:load:five-hundred': {
     source: SHOW,
-    behaviour: '500 conversations at once on the demo model are each answered once, and in order.',
+    behaviour: 'Of 500 conversations at once on the demo model each is answered once, and in order.',
   },
   'bridge:crash:bridge': {
     source: SHOW,
