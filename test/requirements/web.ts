@@ -48,4 +48,24 @@ export const web = {
     source: 'issue 5: Build 3',
     behaviour: 'The panel follows what happens without being loaded again; an unchanged look is a 304.',
   },
+  'web:console:sessions': {
+    source: 'issue 5: Build 3',
+    behaviour: 'The console lists sessions, makes, renames, deletes and replays them.',
+  },
+  'web:console:run': {
+    source: 'issue 5: Build 3',
+    behaviour: 'The console shows a run: text, tools with arguments and output, usage.',
+  },
+  'web:console:live': {
+    source: 'issue 5: Build 3',
+    behaviour: 'A run streams into the console while it goes on, whoever started it, and can be stopped there.',
+  },
+  'web:console:plan': {
+    source: 'issue 5: Build 3',
+    behaviour: 'A plan is approved on the console, with changes, or rejected with a reason.',
+  },
+  'web:console:keys': {
+    source: 'issue 5: What must show',
+    behaviour: 'With --auth-keys the console shows nothing before a key was given, and works with one.',
+  },
 } as const satisfies Requirements

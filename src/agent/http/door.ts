@@ -10,7 +10,8 @@ export interface DoorOptions extends ApiAuthOptions {
   now: () => number
 }
 
-const OPEN_PATHS = new Set(['/health', '/ready'])
+/** The console's files are among them: they hold nothing of anybody's. */
+const OPEN_PATHS = new Set(['/health', '/ready', '/ui', '/ui/assets/:file'])
 /** The only path that a ticket opens. */
 const STREAM_PATH = '/sessions/:id/events'
 

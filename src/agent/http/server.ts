@@ -11,6 +11,7 @@ import { runRoutes } from './run-routes.ts'
 import { sessionRoutes } from './session-routes.ts'
 import { streamRoutes } from './stream-routes.ts'
 import { streamTickets } from './tickets.ts'
+import { uiRoutes } from './ui-routes.ts'
 
 export interface AgentHttpOptions extends ApiAuthOptions {
   log: Log
@@ -24,7 +25,7 @@ export interface AgentHttpOptions extends ApiAuthOptions {
 
 const BODY_BYTES = 1024 * 1024
 
-/** The agent server's HTTP. Everything but `/health` and `/ready` is behind the door. */
+/** The agent server's HTTP. Everything but `/health`, `/ready` and the empty console is behind the door. */
 export function agentHttp(
   agent: AgentServer,
   { log, metrics, version, isDraining, requestsPerSecond, onRefused, ...access }: AgentHttpOptions,
@@ -55,6 +56,7 @@ export function agentHttp(
   runRoutes(app, agent)
   sessionRoutes(app, agent, callerOf)
   streamRoutes(app, agent, tickets)
+  uiRoutes(app)
   return app
 }
 
