@@ -1,4 +1,8 @@
+import { agent } from './requirements/agent.ts'
+import { agentEvents } from './requirements/agent-events.ts'
 import { agentHttp } from './requirements/agent-http.ts'
+import { agentLoop } from './requirements/agent-loop.ts'
+import { agentTools } from './requirements/agent-tools.ts'
 import { auth } from './requirements/auth.ts'
 import { config } from './requirements/config.ts'
 import { delivery } from './requirements/delivery.ts'
@@ -26,6 +30,10 @@ export const requirements = {
   ...product,
   ...wire,
   ...agentHttp,
+  ...agent,
+  ...agentEvents,
+  ...agentLoop,
+  ...agentTools,
 } as const satisfies Requirements
 
 /** The id of a rule. */

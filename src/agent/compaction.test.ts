@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'vitest'
+import { verifies } from '../../test/support/verifies.ts'
 import { afterSummaries, compaction, withoutSummaries } from './compaction.ts'
 import { FINISH, handMade, message, resultTexts, user } from './core-fixture.contract.ts'
 import { type Message, NO_USAGE } from './model.ts'
@@ -20,18 +21,22 @@ describe('a transcript', () => {
     }
   })
 
-  test('over 0.6 of the window loses old outputs, the newest stay whole, the same cuts each time', async () => {
-    const messages = talk(10)
-    const { shorten, asked } = fitter(Math.floor(size(messages) / 0.7))
-    const once = (await shorten(messages, 'estimate'))?.messages ?? []
-    expect(resultTexts(once).map((text) => text.length < CHARS)).toEqual([
-      ...Array(7).fill(true),
-      ...Array(3).fill(false),
-    ])
-    expect((await shorten(messages, 'estimate'))?.messages).toEqual(once)
-    expect(asked).toEqual([])
-    expect(resultTexts(messages).every((text) => text.length === CHARS)).toBe(true)
-  })
+  verifies(
+    'agent:loop:pruned',
+    'over 0.6 of the window loses old outputs, the newest stay whole, the same cuts each time',
+    async () => {
+      const messages = talk(10)
+      const { shorten, asked } = fitter(Math.floor(size(messages) / 0.7))
+      const once = (await shorten(messages, 'estimate'))?.messages ?? []
+      expect(resultTexts(once).map((text) => text.length < CHARS)).toEqual([
+        ...Array(7).fill(true),
+        ...Array(3).fill(false),
+      ])
+      expect((await shorten(messages, 'estimate'))?.messages).toEqual(once)
+      expect(asked).toEqual([])
+      expect(resultTexts(messages).every((text) => text.length === CHARS)).toBe(true)
+    },
+  )
 
   test('in which there is nothing to cut is the same one, so that nobody is told of a compaction', async () => {
     const messages = [user('x'.repeat(40_000))]
@@ -39,20 +44,24 @@ describe('a transcript', () => {
     expect((await shorten(messages, 'estimate'))?.messages).toBe(messages)
   })
 
-  test('over 0.8 becomes a summary and its newest part, never cut between a call and its result', async () => {
-    const messages = talk(10)
-    const { shorten, asked } = fitter(4_300, { input: 100_000, output: 0 })
-    const short = await shorten(messages, 'estimate')
-    expect(asked).toHaveLength(1)
-    expect(asked[0]).toMatchObject({ tools: [], toolChoice: 'none' })
-    expect(short?.messages[0]).toMatchObject({
-      role: 'user',
-      content: [{ text: expect.stringContaining('In short.') }],
-    })
-    expect(short?.messages.slice(1)).toEqual(messages.slice(-6))
-    expect(validMessages(short?.messages ?? [])).toEqual(short?.messages)
-    expect(short?.usage).toEqual({ totalSteps: 0, inputTokens: 10, outputTokens: 5, totalTokens: 15, cost: 1 })
-  })
+  verifies(
+    'agent:loop:summary',
+    'over 0.8 becomes a summary and its newest part, never cut between a call and its result',
+    async () => {
+      const messages = talk(10)
+      const { shorten, asked } = fitter(4_300, { input: 100_000, output: 0 })
+      const short = await shorten(messages, 'estimate')
+      expect(asked).toHaveLength(1)
+      expect(asked[0]).toMatchObject({ tools: [], toolChoice: 'none' })
+      expect(short?.messages[0]).toMatchObject({
+        role: 'user',
+        content: [{ text: expect.stringContaining('In short.') }],
+      })
+      expect(short?.messages.slice(1)).toEqual(messages.slice(-6))
+      expect(validMessages(short?.messages ?? [])).toEqual(short?.messages)
+      expect(short?.usage).toEqual({ totalSteps: 0, inputTokens: 10, outputTokens: 5, totalTokens: 15, cost: 1 })
+    },
+  )
 
   test('whose newest part fills the window keeps less of it', async () => {
     const messages = talk(3)
@@ -93,7 +102,7 @@ describe('a summary', () => {
     expect(afterSummaries(log)).toEqual(log)
   })
 
-  test('is made at most twice in a row, and again after there was room', async () => {
+  verifies('agent:loop:summary', 'is made at most twice in a row, and again after there was room', async () => {
     const { shorten, asked } = fitter(5_000)
     const long = talk(10)
     for (const _ of [1, 2]) expect(await shorten(long, 'overflow')).toMatchObject({ messages: { length: 7 } })

@@ -1,14 +1,19 @@
 import { expect, test } from 'vitest'
+import { verifies } from '../../test/support/verifies.ts'
 import { callOf, FINISH } from './core-fixture.contract.ts'
 import { gatherText } from './gather.ts'
 import type { TurnEvent } from './provider/port.ts'
 
 const LONG_MS = 60_000
 
-test('the first delta is told at once, later ones together, and nothing is lost or reordered', async () => {
-  const told = await all(gatherText(from(words('a', 'b', 'c'), [callOf('1', 'read')], words('d'), [FINISH]), LONG_MS))
-  expect(told).toEqual([...words('a', 'bc'), callOf('1', 'read'), ...words('d'), FINISH])
-})
+verifies(
+  'agent:events:gathered',
+  'the first delta is told at once, later ones together, and nothing is lost or reordered',
+  async () => {
+    const told = await all(gatherText(from(words('a', 'b', 'c'), [callOf('1', 'read')], words('d'), [FINISH]), LONG_MS))
+    expect(told).toEqual([...words('a', 'bc'), callOf('1', 'read'), ...words('d'), FINISH])
+  },
+)
 
 test('with no window every delta is told by itself', async () => {
   expect(await all(gatherText(from(words('a', 'b', 'c'), [FINISH]), 0))).toEqual([...words('a', 'b', 'c'), FINISH])

@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'vitest'
+import { verifies } from '../../test/support/verifies.ts'
 import {
   callOf,
   FINISH,
@@ -18,7 +19,7 @@ const text = (delta: string): TurnEvent => ({ type: 'text', delta })
 const types = (events: RunEvent[]) => events.map(({ type }) => type)
 
 describe('a run', () => {
-  test('tells a call, its result, the message, and ends when nothing is called', async () => {
+  verifies('agent:loop:ends', 'tells a call, its result, the message, and ends when nothing is called', async () => {
     const provider = scriptedProvider([[{ tool_calls: [{ name: 'read' }] }], [{ text: ['It', ' is.'] }]])
     const { result, events, messages, steps } = await playLoop(loopInput(provider, { gatherMs: 60_000 }))
     const shown = types(events).filter((type) => type !== 'usage')
@@ -34,23 +35,31 @@ describe('a run', () => {
     expect(steps.reduce((total, { usage }) => total + usage.totalSteps, 0)).toBe(2)
   })
 
-  test('records a call before it runs, and the request holds its result next time', async () => {
-    const tools = namedTools(['write'])
-    const provider = handMade((_request, turn) => [...(turn === 1 ? [callOf('a', 'write')] : [text('ok')]), FINISH])
-    await playLoop(loopInput(provider, { tools }), ({ events }) => {
-      if (types(events).includes('tool_call')) expect(tools.calls).toEqual([])
-    })
-    expect(tools.calls).toHaveLength(1)
-    expect(resultTexts(provider.asked[1]?.messages ?? [])).toEqual(['write did it'])
-  })
+  verifies(
+    'agent:loop:recorded-first',
+    'records a call before it runs, and the request holds its result next time',
+    async () => {
+      const tools = namedTools(['write'])
+      const provider = handMade((_request, turn) => [...(turn === 1 ? [callOf('a', 'write')] : [text('ok')]), FINISH])
+      await playLoop(loopInput(provider, { tools }), ({ events }) => {
+        if (types(events).includes('tool_call')) expect(tools.calls).toEqual([])
+      })
+      expect(tools.calls).toHaveLength(1)
+      expect(resultTexts(provider.asked[1]?.messages ?? [])).toEqual(['write did it'])
+    },
+  )
 
-  test('that stops for another reason than being ready ends with ProviderStop', async () => {
-    for (const reason of ['length', 'other'] as const) {
-      const { result, events } = await playLoop(loopInput(handMade(() => [text('cut'), { ...FINISH, reason }])))
-      expect(result).toEqual({ type: 'finished', reason: 'ProviderStop' })
-      expect(types(events)).toContain('message')
-    }
-  })
+  verifies(
+    'agent:loop:provider-stop',
+    'that stops for another reason than being ready ends with ProviderStop',
+    async () => {
+      for (const reason of ['length', 'other'] as const) {
+        const { result, events } = await playLoop(loopInput(handMade(() => [text('cut'), { ...FINISH, reason }])))
+        expect(result).toEqual({ type: 'finished', reason: 'ProviderStop' })
+        expect(types(events)).toContain('message')
+      }
+    },
+  )
 
   test('with an empty answer ends without an empty message', async () => {
     const { result, messages } = await playLoop(loopInput(handMade(() => [text(' '), FINISH])))
@@ -68,27 +77,31 @@ describe('a run', () => {
 })
 
 describe('tools', () => {
-  test('that only read run together, writers alone and in order, and all are told as they were asked for', async () => {
-    let running: string[] = []
-    const seen: string[][] = []
-    const tools = namedTools(['read', 'write'], async ({ id }) => {
-      running = [...running, id]
-      await new Promise((resolve) => setImmediate(resolve))
-      seen.push(running)
-      await new Promise((resolve) => setImmediate(resolve))
-      running = running.filter((one) => one !== id)
-      return { success: true, text: id }
-    })
-    const names = { a: 'read', b: 'read', c: 'write', d: 'write', e: 'read', f: 'read' }
-    const calls = Object.entries(names).map(([id, name]) => callOf(id, name))
-    const provider = handMade((_request, turn) => [...(turn === 1 ? calls : [text('ok')]), FINISH])
-    const { events, messages } = await playLoop(loopInput(provider, { tools }))
-    expect([...new Set(seen.map((ids) => ids.join('')))]).toEqual(['ab', 'c', 'd', 'ef'])
-    expect(events.flatMap((event) => (event.type === 'tool_result' ? [event.id] : []))).toEqual([...'abcdef'])
-    expect(resultTexts(messages)).toEqual([...'abcdef'])
-  })
+  verifies(
+    'agent:loop:parallel',
+    'that only read run together, writers alone and in order, and all are told as they were asked for',
+    async () => {
+      let running: string[] = []
+      const seen: string[][] = []
+      const tools = namedTools(['read', 'write'], async ({ id }) => {
+        running = [...running, id]
+        await new Promise((resolve) => setImmediate(resolve))
+        seen.push(running)
+        await new Promise((resolve) => setImmediate(resolve))
+        running = running.filter((one) => one !== id)
+        return { success: true, text: id }
+      })
+      const names = { a: 'read', b: 'read', c: 'write', d: 'write', e: 'read', f: 'read' }
+      const calls = Object.entries(names).map(([id, name]) => callOf(id, name))
+      const provider = handMade((_request, turn) => [...(turn === 1 ? calls : [text('ok')]), FINISH])
+      const { events, messages } = await playLoop(loopInput(provider, { tools }))
+      expect([...new Set(seen.map((ids) => ids.join('')))]).toEqual(['ab', 'c', 'd', 'ef'])
+      expect(events.flatMap((event) => (event.type === 'tool_result' ? [event.id] : []))).toEqual([...'abcdef'])
+      expect(resultTexts(messages)).toEqual([...'abcdef'])
+    },
+  )
 
-  test('eight at most run together', async () => {
+  verifies('agent:loop:parallel', 'eight at most run together', async () => {
     let running = 0
     let most = 0
     const tools = namedTools(['read'], async () => {
@@ -107,7 +120,7 @@ describe('tools', () => {
     expect(most).toBe(8)
   })
 
-  test('that fail are results, and the run goes on', async () => {
+  verifies('agent:loop:tool-fails', 'that fail are results, and the run goes on', async () => {
     const tools = namedTools(['read'], async () => ({ success: false, text: 'no such file' }))
     const provider = scriptedProvider([[{ tool_calls: [{ name: 'read' }] }], [{ text: 'Sorry.' }]])
     const { result, events, messages } = await playLoop(loopInput(provider, { tools }))
@@ -167,7 +180,7 @@ describe('tools', () => {
 describe('limits', () => {
   const loops = () => handMade((_request, turn) => [callOf(String(turn), 'read', { turn }), FINISH])
 
-  test('in the last turn the model is told to answer and may call nothing', async () => {
+  verifies('agent:loop:last-step', 'in the last turn the model is told to answer and may call nothing', async () => {
     const provider = loops()
     const tools = namedTools(['read'])
     const { result, messages } = await playLoop(loopInput(provider, { maxSteps: 3, tools }))
@@ -179,13 +192,17 @@ describe('limits', () => {
     expect(provider.asked.map(({ system }) => system.includes('last turn'))).toEqual([false, false, true])
   })
 
-  test('an answer in the last turn is an ordinary end, and a run of one turn may call something', async () => {
-    const two = scriptedProvider([[{ tool_calls: [{ name: 'read' }] }], [{ text: 'ok' }]])
-    expect((await playLoop(loopInput(two, { maxSteps: 2 }))).result).toMatchObject({ reason: 'NoMoreToolCalls' })
-    const one = loops()
-    expect((await playLoop(loopInput(one, { maxSteps: 1 }))).result).toMatchObject({ reason: 'BudgetExceeded' })
-    expect(one.asked[0]?.toolChoice).toBe('auto')
-  })
+  verifies(
+    'agent:loop:last-step',
+    'an answer in the last turn is an ordinary end, and a run of one turn may call something',
+    async () => {
+      const two = scriptedProvider([[{ tool_calls: [{ name: 'read' }] }], [{ text: 'ok' }]])
+      expect((await playLoop(loopInput(two, { maxSteps: 2 }))).result).toMatchObject({ reason: 'NoMoreToolCalls' })
+      const one = loops()
+      expect((await playLoop(loopInput(one, { maxSteps: 1 }))).result).toMatchObject({ reason: 'BudgetExceeded' })
+      expect(one.asked[0]?.toolChoice).toBe('auto')
+    },
+  )
 
   test('turns from before a plan count', async () => {
     const provider = loops()
@@ -193,33 +210,41 @@ describe('limits', () => {
     expect(provider.asked).toHaveLength(2)
   })
 
-  test('tokens and cost end it, sub-tasks, summaries and what was spent before included', async () => {
-    const spent = { ...NO_USAGE, totalTokens: 30, cost: 1 }
-    const tools = namedTools(['read'], async () => ({ success: true, text: 'ok', usage: spent }))
-    const priced = { price: { input: 100_000, output: 0 } }
-    const cases = [{ maxTokens: 30 }, { maxTokens: 45, tools }, { maxTokens: 45, spentBefore: spent }, { maxCost: 1 }]
-    const turns: number[] = []
-    for (const shape of cases) {
-      const provider = handMade((_request, turn) => [callOf(String(turn), 'read', { turn }), FINISH], priced)
-      const { result } = await playLoop(loopInput(provider, shape))
-      expect(result).toMatchObject({ reason: 'BudgetExceeded' })
-      turns.push(provider.asked.length)
-    }
-    expect(turns).toEqual([2, 1, 1, 1])
-  })
+  verifies(
+    'agent:loop:tokens-cost',
+    'tokens and cost end it, sub-tasks, summaries and what was spent before included',
+    async () => {
+      const spent = { ...NO_USAGE, totalTokens: 30, cost: 1 }
+      const tools = namedTools(['read'], async () => ({ success: true, text: 'ok', usage: spent }))
+      const priced = { price: { input: 100_000, output: 0 } }
+      const cases = [{ maxTokens: 30 }, { maxTokens: 45, tools }, { maxTokens: 45, spentBefore: spent }, { maxCost: 1 }]
+      const turns: number[] = []
+      for (const shape of cases) {
+        const provider = handMade((_request, turn) => [callOf(String(turn), 'read', { turn }), FINISH], priced)
+        const { result } = await playLoop(loopInput(provider, shape))
+        expect(result).toMatchObject({ reason: 'BudgetExceeded' })
+        turns.push(provider.asked.length)
+      }
+      expect(turns).toEqual([2, 1, 1, 1])
+    },
+  )
 
-  test('the same call with the same result is nudged once and ends the run as Stuck', async () => {
-    const provider = handMade((_request, turn) => [callOf(String(turn), 'read'), FINISH])
-    const { result, messages } = await playLoop(loopInput(provider))
-    expect(result).toMatchObject({ reason: 'Stuck' })
-    expect(resultTexts(messages).map((one) => one.includes('third identical'))).toEqual([
-      false,
-      false,
-      true,
-      false,
-      false,
-    ])
-  })
+  verifies(
+    'agent:loop:stuck',
+    'the same call with the same result is nudged once and ends the run as Stuck',
+    async () => {
+      const provider = handMade((_request, turn) => [callOf(String(turn), 'read'), FINISH])
+      const { result, messages } = await playLoop(loopInput(provider))
+      expect(result).toMatchObject({ reason: 'Stuck' })
+      expect(resultTexts(messages).map((one) => one.includes('third identical'))).toEqual([
+        false,
+        false,
+        true,
+        false,
+        false,
+      ])
+    },
+  )
 })
 
 describe('a request that is too long', () => {
@@ -238,14 +263,18 @@ describe('a request that is too long', () => {
     expect(messages.map(({ step }) => step)).toEqual([1])
   })
 
-  test('ends as ContextOverflow when it cannot be made shorter, or not short enough after two tries', async () => {
-    const provider = handMade(() => {
-      throw overflow
-    })
-    expect((await playLoop(loopInput(provider))).result).toMatchObject({ reason: 'ContextOverflow' })
-    expect(provider.asked).toHaveLength(3)
-    const { result } = await playLoop(loopInput(provider, { fit: async () => null }))
-    expect(result).toMatchObject({ reason: 'ContextOverflow' })
-    expect(provider.asked).toHaveLength(3)
-  })
+  verifies(
+    'agent:loop:overflow',
+    'ends as ContextOverflow when it cannot be made shorter, or not short enough after two tries',
+    async () => {
+      const provider = handMade(() => {
+        throw overflow
+      })
+      expect((await playLoop(loopInput(provider))).result).toMatchObject({ reason: 'ContextOverflow' })
+      expect(provider.asked).toHaveLength(3)
+      const { result } = await playLoop(loopInput(provider, { fit: async () => null }))
+      expect(result).toMatchObject({ reason: 'ContextOverflow' })
+      expect(provider.asked).toHaveLength(3)
+    },
+  )
 })

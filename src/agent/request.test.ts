@@ -1,5 +1,6 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
+import { verifies } from '../../test/support/verifies.ts'
 import { message, user } from './core-fixture.contract.ts'
 import type { ContentBlock, Message } from './model.ts'
 import { validMessages } from './request.ts'
@@ -39,20 +40,24 @@ function expectValid(messages: Message[]): void {
   }
 }
 
-test('any messages in any order become ones where each call has exactly one result right behind it', () => {
-  fc.assert(
-    fc.property(fc.array(anyMessage, { maxLength: 12 }), (transcript) => {
-      const before = structuredClone(transcript)
-      const valid = validMessages(transcript)
-      expectValid(valid)
-      expect(validMessages(valid)).toEqual(valid)
-      expect(transcript).toEqual(before)
-    }),
-    { numRuns: 500 },
-  )
-})
+verifies(
+  'agent:loop:valid-request',
+  'any messages in any order become ones where each call has exactly one result right behind it',
+  () => {
+    fc.assert(
+      fc.property(fc.array(anyMessage, { maxLength: 12 }), (transcript) => {
+        const before = structuredClone(transcript)
+        const valid = validMessages(transcript)
+        expectValid(valid)
+        expect(validMessages(valid)).toEqual(valid)
+        expect(transcript).toEqual(before)
+      }),
+      { numRuns: 500 },
+    )
+  },
+)
 
-test('every prefix, suffix and shuffle of a real transcript is valid too', () => {
+verifies('agent:loop:valid-request', 'every prefix, suffix and shuffle of a real transcript is valid too', () => {
   const turn = fc.record({ calls: fc.uniqueArray(fc.nat(3), { maxLength: 4 }), says: text, split: fc.boolean() })
   fc.assert(
     fc.property(

@@ -1,5 +1,6 @@
 import { Type } from 'typebox'
 import { expect, test } from 'vitest'
+import { verifies } from '../../test/support/verifies.ts'
 import { callOf, FINISH, handMade, newRun, newSession, playLoop, user } from './core-fixture.contract.ts'
 import { addUsage, NO_USAGE } from './model.ts'
 import type { Provider } from './provider/port.ts'
@@ -12,15 +13,19 @@ import { temporaryWorkspace } from './workspace/temporary.contract.ts'
 
 const SIGNAL = new AbortController().signal
 
-test('before a plan is approved what changes something is refused, and sub-tasks too', async () => {
-  const { setup, ran } = await bench(scriptedProvider([]))
-  const { tools, system } = await setup.prepare(newSession('s1', { planMode: true }), newRun('r1', 's1'), [], SIGNAL)
-  expect(system).toContain('propose_plan')
-  for (const name of ['write', 'task', 'unknown'])
-    expect(await run(tools, name)).toMatchObject({ success: false, text: expect.stringContaining('propose_plan') })
-  expect(await run(tools, 'look')).toMatchObject({ success: true })
-  expect(ran).toEqual(['look'])
-})
+verifies(
+  'agent:plan:mode',
+  'before a plan is approved what changes something is refused, and sub-tasks too',
+  async () => {
+    const { setup, ran } = await bench(scriptedProvider([]))
+    const { tools, system } = await setup.prepare(newSession('s1', { planMode: true }), newRun('r1', 's1'), [], SIGNAL)
+    expect(system).toContain('propose_plan')
+    for (const name of ['write', 'task', 'unknown'])
+      expect(await run(tools, name)).toMatchObject({ success: false, text: expect.stringContaining('propose_plan') })
+    expect(await run(tools, 'look')).toMatchObject({ success: true })
+    expect(ran).toEqual(['look'])
+  },
+)
 
 test('without plan mode everything may be used from the start', async () => {
   const { setup, ran } = await bench(scriptedProvider([]))
@@ -38,23 +43,27 @@ test('arguments that were no JSON are refused before anything is done', async ()
   expect(ran).toEqual([])
 })
 
-test('a sub-task answers with its last words, and its turns and tokens count for the run', async () => {
-  const provider = scriptedProvider([
-    [{ tool_calls: [{ name: 'task', input: { goal: 'helper goal' } }] }],
-    [{ text: 'All done.' }],
-    { match: 'helper goal', steps: [{ tool_calls: [{ name: 'write', raw: '{' }] }] },
-    { match: 'helper goal', steps: [{ tool_calls: [{ name: 'propose_plan', input: { plan: 'p' } }] }] },
-    { match: 'helper goal', steps: [{ text: 'Found it.' }, { usage: { input_tokens: 1_000, output_tokens: 1 } }] },
-  ])
-  const { setup, ran } = await bench(provider)
-  const prepared = await setup.prepare(newSession('s1'), newRun('r1', 's1'), [], SIGNAL)
-  const { steps, events } = await playLoop({ ...prepared, ...loop })
-  expect(events).toContainEqual(expect.objectContaining({ type: 'tool_result', success: true, output: 'Found it.' }))
-  const usage = steps.reduce((total, step) => addUsage(total, step.usage), NO_USAGE)
-  expect(usage.totalSteps).toBe(5)
-  expect(usage.totalTokens).toBeGreaterThan(1_000)
-  expect(ran).toEqual([])
-})
+verifies(
+  'agent:tools:task',
+  'a sub-task answers with its last words, and its turns and tokens count for the run',
+  async () => {
+    const provider = scriptedProvider([
+      [{ tool_calls: [{ name: 'task', input: { goal: 'helper goal' } }] }],
+      [{ text: 'All done.' }],
+      { match: 'helper goal', steps: [{ tool_calls: [{ name: 'write', raw: '{' }] }] },
+      { match: 'helper goal', steps: [{ tool_calls: [{ name: 'propose_plan', input: { plan: 'p' } }] }] },
+      { match: 'helper goal', steps: [{ text: 'Found it.' }, { usage: { input_tokens: 1_000, output_tokens: 1 } }] },
+    ])
+    const { setup, ran } = await bench(provider)
+    const prepared = await setup.prepare(newSession('s1'), newRun('r1', 's1'), [], SIGNAL)
+    const { steps, events } = await playLoop({ ...prepared, ...loop })
+    expect(events).toContainEqual(expect.objectContaining({ type: 'tool_result', success: true, output: 'Found it.' }))
+    const usage = steps.reduce((total, step) => addUsage(total, step.usage), NO_USAGE)
+    expect(usage.totalSteps).toBe(5)
+    expect(usage.totalTokens).toBeGreaterThan(1_000)
+    expect(ran).toEqual([])
+  },
+)
 
 test('a sub-task whose model fails, or that has no goal, is a result and not the end of the run', async () => {
   const provider = scriptedProvider([
@@ -89,7 +98,7 @@ test('alone nobody can be asked: plans are not offered, and a call of one is ref
   expect(events).toContainEqual(expect.objectContaining({ type: 'tool_result', success: false }))
 })
 
-test('tools remember per session until it is forgotten or all are closed', async () => {
+verifies('agent:tools:per-session', 'tools remember per session until it is forgotten or all are closed', async () => {
   const { setup, states, closed } = await bench(scriptedProvider([]))
   for (const id of ['s1', 's1', 's2']) {
     const { tools } = await setup.prepare(newSession(id), newRun('r1', id), [], SIGNAL)

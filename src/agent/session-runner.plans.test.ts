@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'vitest'
+import { verifies } from '../../test/support/verifies.ts'
 import { callOf, FINISH, handMade, newRun, newSession, resultTexts } from './core-fixture.contract.ts'
 import { type Message, NO_USAGE, type PlanDecision } from './model.ts'
 import type { Provider } from './provider/port.ts'
@@ -13,7 +14,7 @@ const STOPS_AFTER_PLAN = scriptedProvider([[PLAN], [{ stall: 'forever' }]])
 const APPROVE: PlanDecision = { decision: 'approve', feedback: null, plan: null }
 
 describe('a plan', () => {
-  test('is refused its writes before it is approved, and gets them after', async () => {
+  verifies('agent:plan:mode', 'is refused its writes before it is approved, and gets them after', async () => {
     const bench = await runnerBench(CAREFUL, { session: { planMode: true } })
     const run = await waiting(bench)
     expect(bench.written).toEqual([])
@@ -31,15 +32,19 @@ describe('a plan', () => {
     ])
   })
 
-  test('that was changed by the person reaches the agent as it was changed', async () => {
-    const bench = await runnerBench(CAREFUL, { session: { planMode: true } })
-    await waiting(bench)
-    await bench.runner.decide('s1', null, { decision: 'approve', feedback: 'carefully', plan: '1. write less' })
-    await bench.until('done')
-    const texts = resultTexts(await bench.store.log.transcript('s1'))
-    expect(texts[1]).toContain('1. write less')
-    expect(texts[1]).toContain('carefully')
-  })
+  verifies(
+    'agent:plan:reaches-agent',
+    'that was changed by the person reaches the agent as it was changed',
+    async () => {
+      const bench = await runnerBench(CAREFUL, { session: { planMode: true } })
+      await waiting(bench)
+      await bench.runner.decide('s1', null, { decision: 'approve', feedback: 'carefully', plan: '1. write less' })
+      await bench.until('done')
+      const texts = resultTexts(await bench.store.log.transcript('s1'))
+      expect(texts[1]).toContain('1. write less')
+      expect(texts[1]).toContain('carefully')
+    },
+  )
 
   test('that is rejected tells the agent why, and writes stay refused', async () => {
     const bench = await runnerBench(CAREFUL, { session: { planMode: true } })
@@ -61,7 +66,7 @@ describe('a plan', () => {
     expect(bench.written).toEqual([])
   })
 
-  test('keeps the session busy and the queue waiting until it is decided', async () => {
+  verifies('agent:plan:released', 'keeps the session busy and the queue waiting until it is decided', async () => {
     const bench = await runnerBench(CAREFUL, { session: { planMode: true } })
     await waiting(bench)
     await expect(bench.submit('more')).rejects.toMatchObject({ code: 'session_busy' })
@@ -91,7 +96,7 @@ describe('a plan', () => {
     expect(bench.finished).toEqual(['NoMoreToolCalls'])
   })
 
-  test('takes the same decision again, also without its id, and no other one', async () => {
+  verifies('agent:plan:repeated', 'takes the same decision again, also without its id, and no other one', async () => {
     const bench = await runnerBench(STOPS_AFTER_PLAN, { session: { planMode: true } })
     await waiting(bench)
     const decision: PlanDecision = { decision: 'approve', feedback: 'well', plan: '1. write less' }
@@ -137,20 +142,24 @@ describe('a plan', () => {
     expect(bench.finished).toEqual(['Cancelled'])
   })
 
-  test('that nobody answers in time counts as rejected; one that has time stays', async () => {
-    let time = 1_000
-    const options = { now: () => time, planLifeMs: 100 }
-    const bench = await runnerBench(CAREFUL, { session: { planMode: true }, options })
-    await waiting(bench)
-    time = 1_099
-    await bench.runner.sweep()
-    expect((await bench.store.sessions.get('s1'))?.status).toBe('awaiting_plan')
-    time = 1_100
-    await bench.runner.sweep()
-    await bench.until('done')
-    expect(resultTexts(await bench.store.log.transcript('s1'))[1]).toContain('Nobody answered')
-    expect(bench.written).toEqual([])
-  })
+  verifies(
+    'agent:plan:expires',
+    'that nobody answers in time counts as rejected; one that has time stays',
+    async () => {
+      let time = 1_000
+      const options = { now: () => time, planLifeMs: 100 }
+      const bench = await runnerBench(CAREFUL, { session: { planMode: true }, options })
+      await waiting(bench)
+      time = 1_099
+      await bench.runner.sweep()
+      expect((await bench.store.sessions.get('s1'))?.status).toBe('awaiting_plan')
+      time = 1_100
+      await bench.runner.sweep()
+      await bench.until('done')
+      expect(resultTexts(await bench.store.log.transcript('s1'))[1]).toContain('Nobody answered')
+      expect(bench.written).toEqual([])
+    },
+  )
 
   test('outlives a stop of the server and cannot be decided while it stops', async () => {
     const bench = await runnerBench(CAREFUL, { session: { planMode: true } })
@@ -163,29 +172,37 @@ describe('a plan', () => {
 })
 
 describe('after a crash', () => {
-  test('a run that was under way ends with an error and done, and the next one can come', async () => {
-    const bench = await crashed('running', scriptedProvider({ turns: [], after: 'Hello.' }))
-    expect(await bench.runner.sweep()).toBe(1)
-    expect((await bench.events()).map(({ type }) => type)).toEqual(['error', 'done'])
-    expect(await bench.told('error')).toMatchObject([{ code: 'interrupted', run_id: 'r1' }])
-    expect(await bench.told('done')).toMatchObject([{ finish_reason: 'Interrupted', total_steps: 1, run_id: 'r1' }])
-    expect(await bench.store.runs.get('s1', 'r1')).toMatchObject({ status: 'finished', finishReason: 'Interrupted' })
-    expect(await bench.runner.sweep()).toBe(0)
-    await bench.submit('again')
-    await bench.until('done', 2)
-  })
-
-  test('runs that were queued start, behind one that was under way or alone', async () => {
-    for (const state of ['running', 'idle'] as const) {
-      const bench = await crashed(state, scriptedProvider({ turns: [], after: 'Hello.' }), true)
-      await bench.runner.sweep()
-      await bench.until('run_started')
-      expect(await bench.told('run_started')).toMatchObject([{ goal: 'queued' }])
+  verifies(
+    'agent:boot:ends-running',
+    'a run that was under way ends with an error and done, and the next one can come',
+    async () => {
+      const bench = await crashed('running', scriptedProvider({ turns: [], after: 'Hello.' }))
+      expect(await bench.runner.sweep()).toBe(1)
+      expect((await bench.events()).map(({ type }) => type)).toEqual(['error', 'done'])
+      expect(await bench.told('error')).toMatchObject([{ code: 'interrupted', run_id: 'r1' }])
+      expect(await bench.told('done')).toMatchObject([{ finish_reason: 'Interrupted', total_steps: 1, run_id: 'r1' }])
+      expect(await bench.store.runs.get('s1', 'r1')).toMatchObject({ status: 'finished', finishReason: 'Interrupted' })
+      expect(await bench.runner.sweep()).toBe(0)
+      await bench.submit('again')
       await bench.until('done', 2)
-    }
-  })
+    },
+  )
 
-  test('a plan goes on waiting, and its decision carries the same run on', async () => {
+  verifies(
+    'agent:boot:ends-running',
+    'runs that were queued start, behind one that was under way or alone',
+    async () => {
+      for (const state of ['running', 'idle'] as const) {
+        const bench = await crashed(state, scriptedProvider({ turns: [], after: 'Hello.' }), true)
+        await bench.runner.sweep()
+        await bench.until('run_started')
+        expect(await bench.told('run_started')).toMatchObject([{ goal: 'queued' }])
+        await bench.until('done', 2)
+      }
+    },
+  )
+
+  verifies('agent:plan:survives', 'a plan goes on waiting, and its decision carries the same run on', async () => {
     const first = await runnerBench(CAREFUL, { session: { planMode: true } })
     const run = await waiting(first)
     const bench = await runnerBench(CAREFUL, { store: first.store })

@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'vitest'
+import { verifies } from '../../test/support/verifies.ts'
 import { handMade } from './core-fixture.contract.ts'
 import { scriptedProvider } from './provider/scripted.ts'
 import { type RunnerBench, runnerBench } from './session-runner-fixture.contract.ts'
@@ -7,33 +8,41 @@ const STALLS = scriptedProvider([[{ text: 'Thinking' }, { stall: 'forever' }]])
 const TALKS = scriptedProvider({ turns: [], after: 'Hello.' })
 
 describe('every run has exactly one done:', () => {
-  test('after an answer, in the order of the contract, and the session is free at once', async () => {
-    const bench = await runnerBench(scriptedProvider([[{ tool_calls: [{ name: 'look' }] }], [{ text: 'There.' }]]))
-    const run = await bench.submit('look')
-    await bench.until('done')
-    const types = (await bench.events()).map(({ type }) => type).filter((type) => type !== 'usage')
-    expect(types).toEqual(['run_started', 'tool_call', 'tool_result', 'partial_message', 'message', 'done'])
-    expect(await bench.told('done')).toMatchObject([
-      { finish_reason: 'NoMoreToolCalls', total_steps: 2, run_id: run.id },
-    ])
-    expect(await bench.store.sessions.get('s1')).toMatchObject({ status: 'idle', activeRunId: null, turnCount: 1 })
-    expect(await bench.store.runs.get('s1', run.id)).toMatchObject({ status: 'finished', usage: { totalSteps: 2 } })
-    expect((await bench.store.log.transcript('s1')).map(({ role }) => role)).toEqual([
-      'user',
-      'assistant',
-      'tool',
-      'assistant',
-    ])
-    await bench.submit('again')
-    await bench.until('done', 2)
-    expect(bench.finished).toEqual(['NoMoreToolCalls', 'NoMoreToolCalls'])
-  })
+  verifies(
+    ['agent:events:one-done', 'agent:events:order'],
+    'after an answer, in the order of the contract, and the session is free at once',
+    async () => {
+      const bench = await runnerBench(scriptedProvider([[{ tool_calls: [{ name: 'look' }] }], [{ text: 'There.' }]]))
+      const run = await bench.submit('look')
+      await bench.until('done')
+      const types = (await bench.events()).map(({ type }) => type).filter((type) => type !== 'usage')
+      expect(types).toEqual(['run_started', 'tool_call', 'tool_result', 'partial_message', 'message', 'done'])
+      expect(await bench.told('done')).toMatchObject([
+        { finish_reason: 'NoMoreToolCalls', total_steps: 2, run_id: run.id },
+      ])
+      expect(await bench.store.sessions.get('s1')).toMatchObject({ status: 'idle', activeRunId: null, turnCount: 1 })
+      expect(await bench.store.runs.get('s1', run.id)).toMatchObject({ status: 'finished', usage: { totalSteps: 2 } })
+      expect((await bench.store.log.transcript('s1')).map(({ role }) => role)).toEqual([
+        'user',
+        'assistant',
+        'tool',
+        'assistant',
+      ])
+      await bench.submit('again')
+      await bench.until('done', 2)
+      expect(bench.finished).toEqual(['NoMoreToolCalls', 'NoMoreToolCalls'])
+    },
+  )
 
-  test('after an error of the provider, which is told before', async () => {
-    const bench = await runnerBench(scriptedProvider([[{ error: { kind: 'auth', message: 'No such key.' } }]]))
-    await bench.submit('go')
-    await expectEnd(bench, 'ProviderStop', { code: 'provider_auth', message: 'No such key.' })
-  })
+  verifies(
+    ['agent:events:one-done', 'agent:loop:provider-stop'],
+    'after an error of the provider, which is told before',
+    async () => {
+      const bench = await runnerBench(scriptedProvider([[{ error: { kind: 'auth', message: 'No such key.' } }]]))
+      await bench.submit('go')
+      await expectEnd(bench, 'ProviderStop', { code: 'provider_auth', message: 'No such key.' })
+    },
+  )
 
   test('after an error that nobody foresaw, whose text stays in the log', async () => {
     const bench = await runnerBench(
@@ -46,15 +55,19 @@ describe('every run has exactly one done:', () => {
     expect(JSON.stringify(await bench.events())).not.toContain('secret detail')
   })
 
-  test('after a cancel in the middle of a stream; a second cancel finds nothing', async () => {
-    const bench = await runnerBench(STALLS)
-    await bench.submit('go')
-    await bench.until('partial_message')
-    expect(await bench.runner.cancel('s1')).toBe(true)
-    expect(bench.runner.active).toBe(0)
-    await expectEnd(bench, 'Cancelled')
-    expect(await bench.runner.cancel('s1')).toBe(false)
-  })
+  verifies(
+    'agent:events:one-done',
+    'after a cancel in the middle of a stream; a second cancel finds nothing',
+    async () => {
+      const bench = await runnerBench(STALLS)
+      await bench.submit('go')
+      await bench.until('partial_message')
+      expect(await bench.runner.cancel('s1')).toBe(true)
+      expect(bench.runner.active).toBe(0)
+      await expectEnd(bench, 'Cancelled')
+      expect(await bench.runner.cancel('s1')).toBe(false)
+    },
+  )
 
   test('after a cancel while the very first piece of text is being kept', async () => {
     const bench = await runnerBench(STALLS)
@@ -90,7 +103,7 @@ describe('every run has exactly one done:', () => {
     expect(await bench.store.sessions.get('s1')).toMatchObject({ status: 'idle', pendingPlan: null })
   })
 
-  test('after the server stops, with Interrupted; then nothing new is taken', async () => {
+  verifies('agent:errors:draining', 'after the server stops, with Interrupted; then nothing new is taken', async () => {
     const bench = await runnerBench(STALLS)
     await bench.submit('go')
     await bench.submit('later', { whenBusy: 'enqueue' })
@@ -101,13 +114,13 @@ describe('every run has exactly one done:', () => {
     expect((await bench.store.runs.list('s1')).map(({ status }) => status)).toEqual(['finished', 'queued'])
   })
 
-  test('after its time is over, with WallClockExceeded', async () => {
+  verifies('agent:loop:wall-clock', 'after its time is over, with WallClockExceeded', async () => {
     const bench = await runnerBench(STALLS, { options: { wallClockMs: 20 } })
     await bench.submit('go')
     await expectEnd(bench, 'WallClockExceeded')
   })
 
-  test('before its session is deleted; what was queued is never started', async () => {
+  verifies('agent:events:one-done', 'before its session is deleted; what was queued is never started', async () => {
     let turns = 0
     const bench = await runnerBench(
       handMade(async function* (_request, turn, signal) {
@@ -179,20 +192,24 @@ describe('runs of one session', () => {
     expect(bench.finished).toEqual(['Cancelled', 'ProviderStop', 'NoMoreToolCalls'])
   })
 
-  test('interrupt ends the active one and starts, behind what was queued before', async () => {
-    const bench = await runnerBench(
-      scriptedProvider([
-        { match: 'stall', steps: [{ stall: 'forever' }] },
-        { match: 'talk', steps: [{ text: 'Hi.' }] },
-      ]),
-    )
-    await bench.submit('stall')
-    await bench.submit('talk first', { whenBusy: 'enqueue' })
-    await bench.submit('talk second', { whenBusy: 'interrupt' })
-    await bench.until('done', 3)
-    expect((await bench.told('run_started')).map(({ goal }) => goal)).toEqual(['stall', 'talk first', 'talk second'])
-    expect(bench.finished[0]).toBe('Cancelled')
-  })
+  verifies(
+    'agent:run:interrupt',
+    'interrupt ends the active one and starts, behind what was queued before',
+    async () => {
+      const bench = await runnerBench(
+        scriptedProvider([
+          { match: 'stall', steps: [{ stall: 'forever' }] },
+          { match: 'talk', steps: [{ text: 'Hi.' }] },
+        ]),
+      )
+      await bench.submit('stall')
+      await bench.submit('talk first', { whenBusy: 'enqueue' })
+      await bench.submit('talk second', { whenBusy: 'interrupt' })
+      await bench.until('done', 3)
+      expect((await bench.told('run_started')).map(({ goal }) => goal)).toEqual(['stall', 'talk first', 'talk second'])
+      expect(bench.finished[0]).toBe('Cancelled')
+    },
+  )
 
   test('an interrupt that is repeated with its key finds its own run and leaves it alone', async () => {
     const bench = await runnerBench(STALLS)

@@ -1,7 +1,8 @@
 import { expect, test } from 'vitest'
+import { verifies } from '../../test/support/verifies.ts'
 import { stuckDetector } from './stuck.ts'
 
-test('the third identical call with an identical result is a nudge, the fifth the end', () => {
+verifies('agent:loop:stuck', 'the third identical call with an identical result is a nudge, the fifth the end', () => {
   const { note } = stuckDetector()
   const verdicts = [1, 2, 3, 4, 5, 6].map(() => note('read', { path: 'a' }, 'same'))
   expect(verdicts).toEqual(['fine', 'fine', 'nudge', 'fine', 'stuck', 'stuck'])

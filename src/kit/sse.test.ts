@@ -2,6 +2,7 @@ import { once } from 'node:events'
 import { createServer, type ServerResponse } from 'node:http'
 import { type AddressInfo, connect, type Socket } from 'node:net'
 import { expect, onTestFinished, test } from 'vitest'
+import { verifies } from '../../test/support/verifies.ts'
 import { openSse, type SseStream, sseComment, sseEvent } from './sse.ts'
 
 test('each line of the data gets a field of its own, whatever ends it', () => {
@@ -31,24 +32,28 @@ test('a stream begins with headers against buffering, the time to come back, and
   expect(stream.write('late')).toBe(false)
 })
 
-test('a reader that does not read is closed at its bound, and nothing more is taken for it', async () => {
-  const { socket, stream, response } = await opened(100_000)
-  socket.pause()
-  const closed = new Promise<void>((resolve) => stream.onClose(resolve))
-  const event = sseEvent({ id: 1, event: 'message', data: 'x'.repeat(10_000) })
-  let written = 0
-  let most = 0
-  while (stream.write(event)) {
-    written += 1
-    most = Math.max(most, response.writableLength)
-    if (written > 100_000) throw new Error('it has no bound')
-    await new Promise((resolve) => setImmediate(resolve))
-  }
-  await closed
-  expect(most).toBeLessThanOrEqual(100_000 + event.length)
-  expect(stream.closed).toBe(true)
-  expect(stream.write(event)).toBe(false)
-})
+verifies(
+  'agent:events:slow-reader',
+  'a reader that does not read is closed at its bound, and nothing more is taken for it',
+  async () => {
+    const { socket, stream, response } = await opened(100_000)
+    socket.pause()
+    const closed = new Promise<void>((resolve) => stream.onClose(resolve))
+    const event = sseEvent({ id: 1, event: 'message', data: 'x'.repeat(10_000) })
+    let written = 0
+    let most = 0
+    while (stream.write(event)) {
+      written += 1
+      most = Math.max(most, response.writableLength)
+      if (written > 100_000) throw new Error('it has no bound')
+      await new Promise((resolve) => setImmediate(resolve))
+    }
+    await closed
+    expect(most).toBeLessThanOrEqual(100_000 + event.length)
+    expect(stream.closed).toBe(true)
+    expect(stream.write(event)).toBe(false)
+  },
+)
 
 test('a reader that reads is never closed, however much it gets', async () => {
   const { socket, stream } = await opened(100_000)

@@ -11,6 +11,7 @@ import {
 import { rawRequest } from '../support/raw-http.ts'
 import { startTestAgent, type TestAgent } from '../support/test-agent.ts'
 import type { Answer } from '../support/test-hub.ts'
+import { verifies } from '../support/verifies.ts'
 import { type Json, type WrongBody, wrongBodies, wrongMethods } from '../support/wrong-bodies.ts'
 
 const BODY_BYTES = 1024 * 1024
@@ -60,35 +61,37 @@ const ENDPOINTS = {
   },
 } satisfies Record<string, { method: string; path: string; schema: object; good: Record<string, Json> }>
 
-test.each(Object.entries(ENDPOINTS))(
-  '%s: every field wrong in turn is told by name and changes nothing',
-  async (_, { method, path, schema, good }) => {
-    const agent = await startTestAgent()
-    const id = await agent.session({ title: 'First', plan_mode: true })
-    const plan = await agent.events((await agent.run(id, 'plan: tidy up')).events_url)
-    await plan.until('plan_proposed')
-    plan.close()
-    const before = await stateOf(agent, id)
-    const target = path.replace(':id', id)
-    let tried = 0
-    for (const wrong of wrongBodies({ schema, good, bodyLimitBytes: BODY_BYTES })) {
-      if (wrong.kind === 'control characters') continue
-      tried += 1
-      const answer = await agent.call(method, target, { body: wrong.text })
-      expectRefused(answer, statusFor(wrong), wrong.what)
-      const [field = ''] = wrong.field.split('.')
-      if (answer.status === 422) {
-        expect(answer.body.error.message, wrong.what).toContain(field)
-        expect(answer.body.error.details.field, wrong.what).toBe(field === '' ? 'body' : field)
+for (const [name, { method, path, schema, good }] of Object.entries(ENDPOINTS))
+  verifies(
+    ['agent:errors:malformed', 'agent:errors:too-large', 'agent:errors:shape'],
+    `${name}: every field wrong in turn is told by name and changes nothing`,
+    async () => {
+      const agent = await startTestAgent()
+      const id = await agent.session({ title: 'First', plan_mode: true })
+      const plan = await agent.events((await agent.run(id, 'plan: tidy up')).events_url)
+      await plan.until('plan_proposed')
+      plan.close()
+      const before = await stateOf(agent, id)
+      const target = path.replace(':id', id)
+      let tried = 0
+      for (const wrong of wrongBodies({ schema, good, bodyLimitBytes: BODY_BYTES })) {
+        if (wrong.kind === 'control characters') continue
+        tried += 1
+        const answer = await agent.call(method, target, { body: wrong.text })
+        expectRefused(answer, statusFor(wrong), wrong.what)
+        const [field = ''] = wrong.field.split('.')
+        if (answer.status === 422) {
+          expect(answer.body.error.message, wrong.what).toContain(field)
+          expect(answer.body.error.details.field, wrong.what).toBe(field === '' ? 'body' : field)
+        }
       }
-    }
-    expect(tried).toBeGreaterThan(20)
-    expect(await stateOf(agent, id)).toEqual(before)
-    const fine = await agent.call(method, target, { body: good, headers: { accept: 'application/json' } })
-    expect(fine.status, fine.text).toBeLessThan(300)
-  },
-  60_000,
-)
+      expect(tried).toBeGreaterThan(20)
+      expect(await stateOf(agent, id)).toEqual(before)
+      const fine = await agent.call(method, target, { body: good, headers: { accept: 'application/json' } })
+      expect(fine.status, fine.text).toBeLessThan(300)
+    },
+    60_000,
+  )
 
 function statusFor({ kind }: WrongBody): number {
   if (kind === 'huge') return 413
@@ -111,22 +114,26 @@ async function stateOf(agent: TestAgent, id: string) {
   return (await Promise.all(answers)).map(({ body }) => body)
 }
 
-test('a run without a goal is told what is missing, and an empty body is fine where all is optional', async () => {
-  const agent = await startTestAgent()
-  const id = await agent.session()
-  for (const path of ['/run', `/sessions/${id}/run`]) {
-    for (const body of [undefined, '', {}, { goal: '  ' }, { system_prompt: 'x' }]) {
-      const answer = await agent.call('POST', path, { body })
-      expectRefused(answer, 422, path)
-      expect(answer.body.error.details.field).toBe('goal')
+verifies(
+  ['agent:body:empty', 'agent:session:body'],
+  'a run without a goal is told what is missing, and an empty body is fine where all is optional',
+  async () => {
+    const agent = await startTestAgent()
+    const id = await agent.session()
+    for (const path of ['/run', `/sessions/${id}/run`]) {
+      for (const body of [undefined, '', {}, { goal: '  ' }, { system_prompt: 'x' }]) {
+        const answer = await agent.call('POST', path, { body })
+        expectRefused(answer, 422, path)
+        expect(answer.body.error.details.field).toBe('goal')
+      }
     }
-  }
-  const headers = { 'content-type': 'application/json' }
-  for (const body of [undefined, '', {}])
-    expect((await agent.call('POST', '/sessions', { body, headers })).status).toBe(201)
-  expect((await agent.call('POST', `/sessions/${id}/cancel`, { headers })).status).toBe(200)
-  expect((await agent.call('DELETE', `/sessions/${id}`, { headers })).status).toBe(204)
-})
+    const headers = { 'content-type': 'application/json' }
+    for (const body of [undefined, '', {}])
+      expect((await agent.call('POST', '/sessions', { body, headers })).status).toBe(201)
+    expect((await agent.call('POST', `/sessions/${id}/cancel`, { headers })).status).toBe(200)
+    expect((await agent.call('DELETE', `/sessions/${id}`, { headers })).status).toBe(204)
+  },
+)
 
 test('a mistake in the query of a run starts nothing', async () => {
   const agent = await startTestAgent()
@@ -136,7 +143,7 @@ test('a mistake in the query of a run starts nothing', async () => {
   expect((await agent.call('GET', `/sessions/${id}`)).body.turn_count).toBe(0)
 })
 
-test('unknown paths, ids and models are told', async () => {
+verifies('agent:errors:shape', 'unknown paths, ids and models are told', async () => {
   const agent = await startTestAgent()
   for (const path of ['/', '/nothing', '/sessions/x', '/sessions/../health/x', `/sessions/${crypto.randomUUID()}/run`])
     expectRefused(await agent.call('POST', path, { body: { goal: 'x' } }), path === '/sessions/x' ? 405 : 404, path)
@@ -148,7 +155,7 @@ test('unknown paths, ids and models are told', async () => {
   expect((await agent.call('GET', '/sessions')).body).toEqual([])
 })
 
-test('a wrong method is told with those that are right', async () => {
+verifies('agent:errors:method', 'a wrong method is told with those that are right', async () => {
   const agent = await startTestAgent()
   const id = await agent.session()
   for (const [path, ...right] of [
@@ -168,7 +175,7 @@ test('a wrong method is told with those that are right', async () => {
   }
 })
 
-test('what is no HTTP at all, and no UTF-8, gets a reason', async () => {
+verifies('agent:errors:shape', 'what is no HTTP at all, and no UTF-8, gets a reason', async () => {
   const agent = await startTestAgent()
   const garbage = await rawRequest(agent.agent.port, 'GET\r\n\r\n')
   expect([garbage.status, JSON.parse(garbage.body).error.code]).toEqual([400, 'bad_request'])

@@ -2,6 +2,7 @@ import { expect, test, vi } from 'vitest'
 import { AGENT_SETTINGS } from '../../src/agent/config.ts'
 import { type Program, runCli, temporaryFolder } from '../support/processes.ts'
 import { until } from '../support/test-hub.ts'
+import { verifies } from '../support/verifies.ts'
 
 // Real processes take their time on a busy machine.
 vi.setConfig({ testTimeout: 60_000 })
@@ -21,15 +22,19 @@ async function bannerLine(program: Program, label: string): Promise<string> {
   return line() ?? ''
 }
 
-test('agent --help tells every setting with its default', async () => {
-  const { code, output } = await run(['agent', '--help'])
-  expect(code).toBe(0)
-  const plain = output.replace(/\s+/g, ' ')
-  for (const { flag, env, help } of Object.values(AGENT_SETTINGS))
-    for (const said of [flag, env, help]) expect(plain).toContain(said)
-  for (const shown of ['127.0.0.1:3000', 'the current folder', 'none: open to this machine only'])
-    expect(plain).toContain(`default: ${shown}`)
-})
+verifies(
+  ['agent:start:address', 'agent:start:workspace', 'agent:start:keys'],
+  'agent --help tells every setting with its default',
+  async () => {
+    const { code, output } = await run(['agent', '--help'])
+    expect(code).toBe(0)
+    const plain = output.replace(/\s+/g, ' ')
+    for (const { flag, env, help } of Object.values(AGENT_SETTINGS))
+      for (const said of [flag, env, help]) expect(plain).toContain(said)
+    for (const shown of ['127.0.0.1:3000', 'the current folder', 'none: open to this machine only'])
+      expect(plain).toContain(`default: ${shown}`)
+  },
+)
 
 test('all mistakes are told at once, and end with 2', async () => {
   const args = ['agent', 'extra', '--addr', 'nowhere', '--max-runs', '0', '--frob', '--auth-keys', '']
@@ -52,16 +57,21 @@ test('all mistakes are told at once, and end with 2', async () => {
   expect(output).not.toMatch(/\n +at /)
 })
 
-test.each([
+for (const [args, env] of [
   [['--auth-keys', ''], {}],
   [['--auth-keys', ' , '], {}],
   [['--auth-keys='], {}],
   [[], { AGENT_AUTH_KEYS: '' }],
-])('keys that are none (%j, %j) are a mistake and no open server', async (args, env) => {
-  const { code, output } = await run(['agent', '--addr', '127.0.0.1:0', ...args], env)
-  expect(code).toBe(2)
-  expect(output).toMatch(/(--auth-keys|AGENT_AUTH_KEYS) is set but holds no key/)
-})
+] satisfies [string[], Record<string, string>][])
+  verifies(
+    'agent:auth:empty-list',
+    `keys that are none (${args} ${Object.keys(env)}) are a mistake and no open server`,
+    async () => {
+      const { code, output } = await run(['agent', '--addr', '127.0.0.1:0', ...args], env)
+      expect(code).toBe(2)
+      expect(output).toMatch(/(--auth-keys|AGENT_AUTH_KEYS) is set but holds no key/)
+    },
+  )
 
 test.each([
   [['--workspace', '/no/such/folder'], /--workspace/],
@@ -74,25 +84,29 @@ test.each([
   expect(output).not.toMatch(/\n +at /)
 })
 
-test('the banner says where it is, who answers and who may call; SIGTERM ends it with 0', async () => {
-  const folder = temporaryFolder()
-  const args = ['agent', '--addr', '127.0.0.1:0', '--log-level', 'error']
-  const program = runCli(args, { cwd: folder, env: { AGENT_AUTH_KEYS: 'secret-key' } })
-  const url = await bannerLine(program, 'api')
-  expect(await bannerLine(program, 'model')).toMatch(/^demo/)
-  expect(await bannerLine(program, 'workspace')).toContain(folder.split('/').at(-1))
-  expect(await bannerLine(program, 'access')).toContain('X-API-Key')
-  expect(program.output()).not.toContain('secret-key')
-  expect(await (await fetch(`${url}/health`)).text()).toBe('ok')
+verifies(
+  ['agent:model:told', 'agent:auth:banner'],
+  'the banner says where it is, who answers and who may call; SIGTERM ends it with 0',
+  async () => {
+    const folder = temporaryFolder()
+    const args = ['agent', '--addr', '127.0.0.1:0', '--log-level', 'error']
+    const program = runCli(args, { cwd: folder, env: { AGENT_AUTH_KEYS: 'secret-key' } })
+    const url = await bannerLine(program, 'api')
+    expect(await bannerLine(program, 'model')).toMatch(/^demo/)
+    expect(await bannerLine(program, 'workspace')).toContain(folder.split('/').at(-1))
+    expect(await bannerLine(program, 'access')).toContain('X-API-Key')
+    expect(program.output()).not.toContain('secret-key')
+    expect(await (await fetch(`${url}/health`)).text()).toBe('ok')
 
-  const headers = { 'x-api-key': 'secret-key' }
-  const body = JSON.stringify({ message: 'run: sleep 1000' })
-  const { session_id: id } = JSON.parse(await (await fetch(`${url}/sessions`, { method: 'POST', headers })).text())
-  const stream = await fetch(`${url}/sessions/${id}/run`, { method: 'POST', headers, body })
-  program.child.kill('SIGTERM')
-  expect(await program.ended).toBe(0)
-  expect(await stream.text()).toContain('event: done')
-})
+    const headers = { 'x-api-key': 'secret-key' }
+    const body = JSON.stringify({ message: 'run: sleep 1000' })
+    const { session_id: id } = JSON.parse(await (await fetch(`${url}/sessions`, { method: 'POST', headers })).text())
+    const stream = await fetch(`${url}/sessions/${id}/run`, { method: 'POST', headers, body })
+    program.child.kill('SIGTERM')
+    expect(await program.ended).toBe(0)
+    expect(await stream.text()).toContain('event: done')
+  },
+)
 
 test('a port that is taken is told', async () => {
   const first = runCli(['agent', '--addr', '127.0.0.1:0'], { cwd: temporaryFolder() })
@@ -102,7 +116,7 @@ test('a port that is taken is told', async () => {
   expect(output).toContain('is taken by another program')
 })
 
-test('an open server on every address says that it is open to this machine only', async () => {
+verifies('agent:auth:banner', 'an open server on every address says that it is open to this machine only', async () => {
   const program = runCli(['agent', '--addr', '0.0.0.0:0', '--workspace', temporaryFolder()])
   expect(await bannerLine(program, 'access')).toContain('this machine only')
   const url = await bannerLine(program, 'api')

@@ -5,6 +5,7 @@ import { type AgentClient, AgentClientError, type AgentEvent, agentClient } from
 import { type Fault, startFlakyProxy } from '../support/flaky-proxy.ts'
 import { soon } from '../support/soon.ts'
 import { startTestAgent } from '../support/test-agent.ts'
+import { verifies } from '../support/verifies.ts'
 
 const WORDS = Array.from({ length: 12 }, (_, index) => `word ${index} `)
 const TALKING: Script = {
@@ -45,7 +46,7 @@ async function failureOf(promise: Promise<unknown>): Promise<AgentClientError> {
 const names = (events: readonly AgentEvent[]) =>
   events.map(({ event }) => event).filter((name) => name !== 'partial_message')
 
-test('every call of the client does what it says', async () => {
+verifies('agent:client:calls', 'every call of the client does what it says', async () => {
   const agent = await startTestAgent({ script: TALKING, authKeys: ['key-of-ann'] })
   const client = agentClient({ url: `${agent.url}/`, apiKey: 'key-of-ann' })
   expect(await client.health()).toEqual({ status: 'ok', model: expect.stringMatching(/^scripted:/) })
@@ -99,7 +100,7 @@ test('a key makes a session and a run once', async () => {
   expect(await failureOf(client.run(id, 'another', { idempotencyKey: 'r' }))).toMatchObject({ code: 'key_reused' })
 })
 
-test('refusals are told with the server’s code, words and details', async () => {
+verifies('agent:client:calls', 'refusals are told with the server’s code, words and details', async () => {
   const agent = await startTestAgent({ script: TALKING, authKeys: ['secret-key'] })
   const client = agentClient({ url: agent.url, apiKey: 'secret-key' })
   const { session_id: id } = await client.createSession()
@@ -169,23 +170,28 @@ const FAULT: fc.Arbitrary<Fault> = fc.oneof(
   fc.constant({ type: 'refuse' as const }),
 )
 
-test('over a bad network every event comes exactly once, in order, and the run is run once', async () => {
-  const agent = await startTestAgent({ script: TALKING })
-  const direct = agentClient({ url: agent.url })
-  const property = fc.asyncProperty(fc.array(FAULT, { maxLength: 6 }), async (faults) => {
-    const { session_id: id } = await direct.createSession()
-    const proxy = await startFlakyProxy(agent.agent.port, faults)
-    const { client } = hasty(proxy.url, { idleMs: 300 })
-    const seen = await gather(client.runAndFollow(id, 'talk'))
-    await proxy.stop()
-    expect(await direct.runs(id)).toHaveLength(1)
-    expect(seen).toEqual(await gather(direct.events(id, { untilDone: true })))
-    expect(names(seen)).toEqual(['tool_call', 'tool_result', 'message', 'done'])
-  })
-  await fc.assert(property, { numRuns: 12 })
-}, 120_000)
+verifies(
+  ['agent:client:resumes', 'agent:client:runs-once'],
+  'over a bad network every event comes exactly once, in order, and the run is run once',
+  async () => {
+    const agent = await startTestAgent({ script: TALKING })
+    const direct = agentClient({ url: agent.url })
+    const property = fc.asyncProperty(fc.array(FAULT, { maxLength: 6 }), async (faults) => {
+      const { session_id: id } = await direct.createSession()
+      const proxy = await startFlakyProxy(agent.agent.port, faults)
+      const { client } = hasty(proxy.url, { idleMs: 300 })
+      const seen = await gather(client.runAndFollow(id, 'talk'))
+      await proxy.stop()
+      expect(await direct.runs(id)).toHaveLength(1)
+      expect(seen).toEqual(await gather(direct.events(id, { untilDone: true })))
+      expect(names(seen)).toEqual(['tool_call', 'tool_result', 'message', 'done'])
+    })
+    await fc.assert(property, { numRuns: 12 })
+  },
+  120_000,
+)
 
-test('a run whose answer was lost is not run twice', async () => {
+verifies('agent:client:runs-once', 'a run whose answer was lost is not run twice', async () => {
   const agent = await startTestAgent({ script: TALKING })
   const { session_id: id } = await agentClient({ url: agent.url }).createSession()
   const proxy = await startFlakyProxy(agent.agent.port, [
@@ -199,7 +205,7 @@ test('a run whose answer was lost is not run twice', async () => {
   expect(await client.session(id)).toMatchObject({ turn_count: 1 })
 })
 
-test('a line that has gone silent is made anew', async () => {
+verifies('agent:client:silent', 'a line that has gone silent is made anew', async () => {
   const agent = await startTestAgent({ script: TALKING, heartbeatMs: 20 })
   const { session_id: id } = await agentClient({ url: agent.url }).createSession()
   const proxy = await startFlakyProxy(agent.agent.port, [{ type: 'half-open', after: 600 }])
@@ -209,28 +215,32 @@ test('a line that has gone silent is made anew', async () => {
   expect(names(seen)).toEqual(['tool_call', 'tool_result', 'message', 'done'])
 })
 
-test('pauses start at what the server asks for, grow, and start anew after a success', async () => {
-  const agent = await startTestAgent({ script: TALKING })
-  const { session_id: id } = await agentClient({ url: agent.url }).createSession()
-  await agent.run(id, 'wait')
-  const [pass, refuse] = [{ type: 'pass' }, { type: 'refuse' }] as const
-  const proxy = await startFlakyProxy(agent.agent.port, [pass, refuse, refuse, refuse, pass, refuse])
-  const pauses: number[] = []
-  const client = agentClient({ url: proxy.url, random: () => 0.5, pause: async (ms) => void pauses.push(ms) })
-  const stop = new AbortController()
-  const reading = gather(client.events(id, { signal: stop.signal }))
-  for (const connections of [1, 5, 7]) {
-    await soon(() => expect(proxy.connections).toBe(connections))
-    await soon(async () => expect((await agent.call('GET', '/metrics')).text).toMatch(/streams\S* 1$/m))
-    if (connections < 7) proxy.cutAll()
-  }
-  stop.abort()
-  await reading
-  // The server says `retry: 1000`; each pause is three quarters of its step here.
-  expect(pauses).toEqual([750, 1500, 3000, 6000, 750, 1500])
-})
+verifies(
+  'agent:client:pauses',
+  'pauses start at what the server asks for, grow, and start anew after a success',
+  async () => {
+    const agent = await startTestAgent({ script: TALKING })
+    const { session_id: id } = await agentClient({ url: agent.url }).createSession()
+    await agent.run(id, 'wait')
+    const [pass, refuse] = [{ type: 'pass' }, { type: 'refuse' }] as const
+    const proxy = await startFlakyProxy(agent.agent.port, [pass, refuse, refuse, refuse, pass, refuse])
+    const pauses: number[] = []
+    const client = agentClient({ url: proxy.url, random: () => 0.5, pause: async (ms) => void pauses.push(ms) })
+    const stop = new AbortController()
+    const reading = gather(client.events(id, { signal: stop.signal }))
+    for (const connections of [1, 5, 7]) {
+      await soon(() => expect(proxy.connections).toBe(connections))
+      await soon(async () => expect((await agent.call('GET', '/metrics')).text).toMatch(/streams\S* 1$/m))
+      if (connections < 7) proxy.cutAll()
+    }
+    stop.abort()
+    await reading
+    // The server says `retry: 1000`; each pause is three quarters of its step here.
+    expect(pauses).toEqual([750, 1500, 3000, 6000, 750, 1500])
+  },
+)
 
-test('an abort ends the iteration without an error, at any time', async () => {
+verifies('agent:client:abort', 'an abort ends the iteration without an error, at any time', async () => {
   const agent = await startTestAgent({ script: TALKING })
   const client = agentClient({ url: agent.url })
   const { session_id: id } = await client.createSession()
@@ -263,23 +273,27 @@ test('leaving the loop closes the connection', async () => {
   await soon(async () => expect((await agent.call('GET', '/metrics')).text).toMatch(/streams\S* 0$/m))
 })
 
-test('what coming back cannot mend is thrown: a wrong key, no session, a cursor that is no more', async () => {
-  const agent = await startTestAgent({ script: TALKING, authKeys: ['k'] })
-  const client = agentClient({ url: agent.url, apiKey: 'k' })
-  const { session_id: id } = await client.createSession()
-  expect(await failureOf(gather(agentClient({ url: agent.url }).events(id)))).toMatchObject({ status: 401 })
-  expect(await failureOf(gather(client.events(id, { after: 99 })))).toMatchObject({
-    status: 410,
-    code: 'cursor_expired',
-    details: { newest: 0 },
-  })
-  const reading = gather(client.events(id))
-  await client.run(id, 'hello')
-  await client.remove(id)
-  expect(await failureOf(reading)).toMatchObject({ status: 404, code: 'not_found' })
-})
+verifies(
+  'agent:client:gives-up',
+  'what coming back cannot mend is thrown: a wrong key, no session, a cursor that is no more',
+  async () => {
+    const agent = await startTestAgent({ script: TALKING, authKeys: ['k'] })
+    const client = agentClient({ url: agent.url, apiKey: 'k' })
+    const { session_id: id } = await client.createSession()
+    expect(await failureOf(gather(agentClient({ url: agent.url }).events(id)))).toMatchObject({ status: 401 })
+    expect(await failureOf(gather(client.events(id, { after: 99 })))).toMatchObject({
+      status: 410,
+      code: 'cursor_expired',
+      details: { newest: 0 },
+    })
+    const reading = gather(client.events(id))
+    await client.run(id, 'hello')
+    await client.remove(id)
+    expect(await failureOf(reading)).toMatchObject({ status: 404, code: 'not_found' })
+  },
+)
 
-test('a server that stays away is given up in the end', async () => {
+verifies('agent:client:gives-up', 'a server that stays away is given up in the end', async () => {
   const agent = await startTestAgent({ script: TALKING })
   const { session_id: id } = await agentClient({ url: agent.url }).createSession()
   await agent.run(id, 'wait')

@@ -16,87 +16,107 @@ const TALKING = [
 
 const idsOf = (events: readonly SeenEvent[]) => events.map(({ id }) => id)
 
-test('a stream begins with the time to come back and a comment, and is not to be buffered', async () => {
-  const agent = await startTestAgent({ heartbeatMs: 20 })
-  const reader = await agent.events(`/sessions/${await agent.session()}/events`, { headers: { accept: 'text/html' } })
-  expect(reader.status).toBe(200)
-  expect(reader.headers.get('content-type')).toBe('text/event-stream; charset=utf-8')
-  expect(reader.headers.get('x-accel-buffering')).toBe('no')
-  expect(reader.headers.get('cache-control')).toContain('no-cache')
-  expect(reader.headers.get('content-encoding')).toBeNull()
-  void reader.next().catch(() => null)
-  await soon(() => expect(reader.comments.length).toBeGreaterThan(3))
-  expect(reader.retries).toEqual([1000])
-})
+verifies(
+  'agent:events:preamble',
+  'a stream begins with the time to come back and a comment, and is not to be buffered',
+  async () => {
+    const agent = await startTestAgent({ heartbeatMs: 20 })
+    const reader = await agent.events(`/sessions/${await agent.session()}/events`, { headers: { accept: 'text/html' } })
+    expect(reader.status).toBe(200)
+    expect(reader.headers.get('content-type')).toBe('text/event-stream; charset=utf-8')
+    expect(reader.headers.get('x-accel-buffering')).toBe('no')
+    expect(reader.headers.get('cache-control')).toContain('no-cache')
+    expect(reader.headers.get('content-encoding')).toBeNull()
+    void reader.next().catch(() => null)
+    await soon(() => expect(reader.comments.length).toBeGreaterThan(3))
+    expect(reader.retries).toEqual([1000])
+  },
+)
 
-test('Last-Event-ID replays what came after it, and wins over after', async () => {
-  const agent = await startTestAgent()
-  const id = await agent.session()
-  const all = await agent.finish(id, 'list files')
-  const path = `/sessions/${id}/events`
-  for (const [index, event] of all.slice(0, -1).entries()) {
-    const headers = { 'last-event-id': String(event.id) }
-    const resumed = await agent.events(`${path}?after=0`, { headers })
-    expect(await resumed.until('done')).toEqual(all.slice(index + 1))
-    resumed.close()
-    const after = await agent.events(`${path}?after=${event.id}`)
-    expect(await after.until('done')).toEqual(all.slice(index + 1))
-    after.close()
-  }
-  expect(all.every(({ id: seq, data }) => data.id === seq)).toBe(true)
-})
+verifies(
+  ['agent:events:last-event-id', 'agent:events:numbered'],
+  'Last-Event-ID replays what came after it, and wins over after',
+  async () => {
+    const agent = await startTestAgent()
+    const id = await agent.session()
+    const all = await agent.finish(id, 'list files')
+    const path = `/sessions/${id}/events`
+    for (const [index, event] of all.slice(0, -1).entries()) {
+      const headers = { 'last-event-id': String(event.id) }
+      const resumed = await agent.events(`${path}?after=0`, { headers })
+      expect(await resumed.until('done')).toEqual(all.slice(index + 1))
+      resumed.close()
+      const after = await agent.events(`${path}?after=${event.id}`)
+      expect(await after.until('done')).toEqual(all.slice(index + 1))
+      after.close()
+    }
+    expect(all.every(({ id: seq, data }) => data.id === seq)).toBe(true)
+  },
+)
 
-test('a cursor beyond the head is 410 with the ids there are, one that is no number 422', async () => {
-  const agent = await startTestAgent()
-  const id = await agent.session()
-  const newest = (await agent.finish(id, 'hello')).at(-1)?.id
-  const path = `/sessions/${id}/events`
-  for (const answer of [
-    await agent.call('GET', path, { headers: { 'last-event-id': '999' } }),
-    await agent.call('GET', `${path}?after=999`),
-  ]) {
-    expect([answer.status, answer.body.error.code]).toEqual([410, 'cursor_expired'])
-    expect(answer.body.error.details).toEqual({ oldest: 1, newest })
-  }
-  for (const [query, header] of [
-    ['?after=x', ''],
-    ['?after=-1', ''],
-    ['?after=1&after=2', ''],
-    ['', 'abc'],
-    ['?error_event=a%0Ab', ''],
-    ['?until=never', ''],
-  ] as const) {
-    const headers: Record<string, string> = header === '' ? {} : { 'last-event-id': header }
-    expect((await agent.call('GET', path + query, { headers })).status, query).toBe(422)
-  }
-})
+verifies(
+  'agent:events:expired',
+  'a cursor beyond the head is 410 with the ids there are, one that is no number 422',
+  async () => {
+    const agent = await startTestAgent()
+    const id = await agent.session()
+    const newest = (await agent.finish(id, 'hello')).at(-1)?.id
+    const path = `/sessions/${id}/events`
+    for (const answer of [
+      await agent.call('GET', path, { headers: { 'last-event-id': '999' } }),
+      await agent.call('GET', `${path}?after=999`),
+    ]) {
+      expect([answer.status, answer.body.error.code]).toEqual([410, 'cursor_expired'])
+      expect(answer.body.error.details).toEqual({ oldest: 1, newest })
+    }
+    for (const [query, header] of [
+      ['?after=x', ''],
+      ['?after=-1', ''],
+      ['?after=1&after=2', ''],
+      ['', 'abc'],
+      ['?error_event=a%0Ab', ''],
+      ['?until=never', ''],
+    ] as const) {
+      const headers: Record<string, string> = header === '' ? {} : { 'last-event-id': header }
+      expect((await agent.call('GET', path + query, { headers })).status, query).toBe(422)
+    }
+  },
+)
 
-test('until=done ends the stream with the run, and a reconnect is told that nothing is left', async () => {
-  const agent = await startTestAgent()
-  const id = await agent.session()
-  const { events_url: path } = await agent.run(id, 'hello')
-  const reader = await agent.events(`${path}&until=done`)
-  const events = await reader.until('never')
-  expect(events.at(-1)?.event).toBe('done')
-  const headers = { 'last-event-id': String(events.at(-1)?.id) }
-  expect((await agent.call('GET', `${path}&until=done`, { headers })).status).toBe(204)
-  // Without it the stream stays for the next run.
-  const staying = await agent.events(path, { headers })
-  await agent.run(id, 'list files')
-  expect(namesOf(await staying.until('done'))).toEqual(['tool_call', 'tool_result', 'message', 'done'])
-})
+verifies(
+  ['agent:events:until-done', 'agent:events:stays-open'],
+  'until=done ends the stream with the run, and a reconnect is told that nothing is left',
+  async () => {
+    const agent = await startTestAgent()
+    const id = await agent.session()
+    const { events_url: path } = await agent.run(id, 'hello')
+    const reader = await agent.events(`${path}&until=done`)
+    const events = await reader.until('never')
+    expect(events.at(-1)?.event).toBe('done')
+    const headers = { 'last-event-id': String(events.at(-1)?.id) }
+    expect((await agent.call('GET', `${path}&until=done`, { headers })).status).toBe(204)
+    // Without it the stream stays for the next run.
+    const staying = await agent.events(path, { headers })
+    await agent.run(id, 'list files')
+    expect(namesOf(await staying.until('done'))).toEqual(['tool_call', 'tool_result', 'message', 'done'])
+  },
+)
 
-test('more kinds of events come only with extended', async () => {
-  const agent = await startTestAgent()
-  const id = await agent.session()
-  const plain = await agent.finish(id, 'list files')
-  expect(namesOf(plain)).not.toContain('run_started')
-  const extended = await agent.events(`/sessions/${id}/events?after=0&extended=1`)
-  const all = await extended.until('done')
-  expect(all[0]?.event).toBe('run_started')
-  expect(all.filter(({ event }) => plain.some((one) => one.event === event))).toEqual(plain)
-  expect(idsOf(all)).toEqual(all.map((_, index) => index + 1))
-})
+verifies(
+  ['agent:events:extended', 'agent:events:numbered'],
+  'more kinds of events come only with extended',
+  async () => {
+    const agent = await startTestAgent()
+    const id = await agent.session()
+    const plain = await agent.finish(id, 'list files')
+    expect(namesOf(plain)).not.toContain('run_started')
+    const extended = await agent.events(`/sessions/${id}/events?after=0&extended=1`)
+    const all = await extended.until('done')
+    expect(all[0]?.event).toBe('run_started')
+    expect(all.filter(({ event }) => plain.some((one) => one.event === event))).toEqual(plain)
+    expect(idsOf(all)).toEqual(all.map((_, index) => index + 1))
+  },
+)
 
 test('error_event gives the error another name', async () => {
   const agent = await startTestAgent({ script: [[{ error: { kind: 'bad_request', message: 'no' } }]] })
@@ -106,7 +126,7 @@ test('error_event gives the error another name', async () => {
   expect(namesOf(await renamed.until('done'))).toEqual(['run_error', 'done'])
 })
 
-test('a bare stream starts at the active run', async () => {
+verifies('agent:events:bare-active', 'a bare stream starts at the active run', async () => {
   const agent = await startTestAgent({ script: STALLING })
   const id = await agent.session()
   await agent.run(id, 'x')
@@ -117,40 +137,48 @@ test('a bare stream starts at the active run', async () => {
   expect(first?.data.text).toBe('so far')
 })
 
-test('a bare stream opened after a fast run sees it; later ones, once it was taken, only what comes', async () => {
-  let aheadMs = 0
-  const agent = await startTestAgent({ now: () => Date.now() + aheadMs })
-  const id = await agent.session()
-  const path = `/sessions/${id}/events`
-  const told = await agent.finish(id, 'list files')
-  // Several late readers all see it.
-  expect(await (await agent.events(path)).until('done')).toEqual(told)
-  expect(await (await agent.events(path)).until('done')).toEqual(told)
-  aheadMs += 6_000
-  expect(await (await agent.events(path)).until('done')).toEqual(told)
-  await soon(async () => {
-    const late = await agent.events(path)
-    const first = await Promise.race([late.next(), new Promise((resolve) => setTimeout(resolve, 100, 'nothing'))])
-    late.close()
-    expect(first).toBe('nothing')
-  })
-  const live = await agent.events(path)
-  const { run_id: runId } = await agent.run(id, 'again')
-  expect((await live.until('done')).every(({ data }) => data.run_id === runId)).toBe(true)
-})
+verifies(
+  'agent:events:bare-late',
+  'a bare stream opened after a fast run sees it; later ones, once it was taken, only what comes',
+  async () => {
+    let aheadMs = 0
+    const agent = await startTestAgent({ now: () => Date.now() + aheadMs })
+    const id = await agent.session()
+    const path = `/sessions/${id}/events`
+    const told = await agent.finish(id, 'list files')
+    // Several late readers all see it.
+    expect(await (await agent.events(path)).until('done')).toEqual(told)
+    expect(await (await agent.events(path)).until('done')).toEqual(told)
+    aheadMs += 6_000
+    expect(await (await agent.events(path)).until('done')).toEqual(told)
+    await soon(async () => {
+      const late = await agent.events(path)
+      const first = await Promise.race([late.next(), new Promise((resolve) => setTimeout(resolve, 100, 'nothing'))])
+      late.close()
+      expect(first).toBe('nothing')
+    })
+    const live = await agent.events(path)
+    const { run_id: runId } = await agent.run(id, 'again')
+    expect((await live.until('done')).every(({ data }) => data.run_id === runId)).toBe(true)
+  },
+)
 
-test('a bare stream that was open when a run was accepted takes it at once', async () => {
-  const agent = await startTestAgent()
-  const id = await agent.session()
-  const open = await agent.events(`/sessions/${id}/events`)
-  await agent.run(id, 'first')
-  await open.until('done')
-  const late = await agent.events(`/sessions/${id}/events`)
-  const { run_id: second } = await agent.run(id, 'second')
-  expect((await late.next())?.data.run_id).toBe(second)
-})
+verifies(
+  'agent:events:bare-early',
+  'a bare stream that was open when a run was accepted takes it at once',
+  async () => {
+    const agent = await startTestAgent()
+    const id = await agent.session()
+    const open = await agent.events(`/sessions/${id}/events`)
+    await agent.run(id, 'first')
+    await open.until('done')
+    const late = await agent.events(`/sessions/${id}/events`)
+    const { run_id: second } = await agent.run(id, 'second')
+    expect((await late.next())?.data.run_id).toBe(second)
+  },
+)
 
-test('a reader that goes does not cancel the run', async () => {
+verifies('agent:events:disconnect', 'a reader that goes does not cancel the run', async () => {
   const agent = await startTestAgent()
   const id = await agent.session()
   const posted = await agent.events(`/sessions/${id}/run`, { method: 'POST', body: { message: 'hello' } })
@@ -207,18 +235,23 @@ async function readInPieces(agent: TestAgent, path: string, cuts: readonly numbe
 
 const CUTS = fc.array(fc.integer({ min: 0, max: 12 }), { maxLength: 12 })
 
-test('a reader cut anywhere that resumes by id sees every event exactly once, in order', async () => {
-  const agent = await startTestAgent()
-  const property = fc.asyncProperty(CUTS, async (cuts) => {
-    const id = await agent.session()
-    const { events_url: path } = await agent.run(id, 'list files')
-    const seen = await readInPieces(agent, path, cuts)
-    const all = await (await agent.events(`/sessions/${id}/events?after=0`)).until('done')
-    expect(seen).toEqual(all)
-    expect(namesOf(all)).toEqual(['tool_call', 'tool_result', 'message', 'done'])
-  })
-  await fc.assert(property, { numRuns: 25 })
-}, 60_000)
+verifies(
+  'agent:events:exactly-once',
+  'a reader cut anywhere that resumes by id sees every event exactly once, in order',
+  async () => {
+    const agent = await startTestAgent()
+    const property = fc.asyncProperty(CUTS, async (cuts) => {
+      const id = await agent.session()
+      const { events_url: path } = await agent.run(id, 'list files')
+      const seen = await readInPieces(agent, path, cuts)
+      const all = await (await agent.events(`/sessions/${id}/events?after=0`)).until('done')
+      expect(seen).toEqual(all)
+      expect(namesOf(all)).toEqual(['tool_call', 'tool_result', 'message', 'done'])
+    })
+    await fc.assert(property, { numRuns: 25 })
+  },
+  60_000,
+)
 
 verifies(
   'agenthttp:events:readers',

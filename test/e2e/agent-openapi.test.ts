@@ -5,6 +5,7 @@ import { Compile } from 'typebox/compile'
 import { expect, test } from 'vitest'
 import * as wire from '../../src/wire/agent.ts'
 import { startTestAgent } from '../support/test-agent.ts'
+import { verifies } from '../support/verifies.ts'
 
 /** The calls of the document that are tried, as a generator would write them. */
 interface Paths {
@@ -30,38 +31,43 @@ interface Paths {
   }
 }
 
-test.each([
+for (const [name, authKeys] of [
   ['open', null],
   ['with keys', ['k']],
-])('the description of a server that is %s is valid for two validators', async (_, authKeys) => {
-  const agent = await startTestAgent({ authKeys })
-  const headers: Record<string, string> = authKeys === null ? {} : { 'x-api-key': 'k' }
-  const { status, text, body } = await agent.call('GET', '/openapi.json', { headers })
-  expect(status).toBe(200)
-  expect(body.openapi).toMatch(/^3\.0\.\d$/)
-  await SwaggerParser.validate(JSON.parse(text))
-  expect(await new Validator().validate(JSON.parse(text))).toMatchObject({ valid: true })
-  for (const [path, methods] of [
-    ['/health', ['get']],
-    ['/tools', ['get']],
-    ['/run', ['post']],
-    ['/sessions', ['get', 'post']],
-    ['/sessions/{id}', ['get', 'delete', 'patch']],
-    ['/sessions/{id}/run', ['post']],
-    ['/sessions/{id}/events', ['get']],
-    ['/openapi.json', ['get']],
-  ] as const)
-    expect(Object.keys(body.paths[path]), path).toEqual(expect.arrayContaining([...methods]))
-  const names = (path: string, method: string) =>
-    body.paths[path][method].parameters.map((one: { name: string }) => one.name)
-  expect(names('/sessions/{id}/events', 'get')).toEqual(expect.arrayContaining(['Last-Event-ID', 'after', 'until']))
-  for (const path of ['/sessions', '/sessions/{id}/run']) expect(names(path, 'post')).toContain('Idempotency-Key')
-  expect(Object.keys(body.paths['/run'].post.responses['200'].content)).toContain('text/event-stream')
-  const isSecured = 'security' in body.paths['/sessions'].get
-  expect([isSecured, 'security' in body.paths['/health'].get]).toEqual([authKeys !== null, false])
-})
+] satisfies [string, string[] | null][])
+  verifies(
+    'agent:openapi:valid',
+    `the description of a server that is ${name} is valid for two validators`,
+    async () => {
+      const agent = await startTestAgent({ authKeys })
+      const headers: Record<string, string> = authKeys === null ? {} : { 'x-api-key': 'k' }
+      const { status, text, body } = await agent.call('GET', '/openapi.json', { headers })
+      expect(status).toBe(200)
+      expect(body.openapi).toMatch(/^3\.0\.\d$/)
+      await SwaggerParser.validate(JSON.parse(text))
+      expect(await new Validator().validate(JSON.parse(text))).toMatchObject({ valid: true })
+      for (const [path, methods] of [
+        ['/health', ['get']],
+        ['/tools', ['get']],
+        ['/run', ['post']],
+        ['/sessions', ['get', 'post']],
+        ['/sessions/{id}', ['get', 'delete', 'patch']],
+        ['/sessions/{id}/run', ['post']],
+        ['/sessions/{id}/events', ['get']],
+        ['/openapi.json', ['get']],
+      ] as const)
+        expect(Object.keys(body.paths[path]), path).toEqual(expect.arrayContaining([...methods]))
+      const names = (path: string, method: string) =>
+        body.paths[path][method].parameters.map((one: { name: string }) => one.name)
+      expect(names('/sessions/{id}/events', 'get')).toEqual(expect.arrayContaining(['Last-Event-ID', 'after', 'until']))
+      for (const path of ['/sessions', '/sessions/{id}/run']) expect(names(path, 'post')).toContain('Idempotency-Key')
+      expect(Object.keys(body.paths['/run'].post.responses['200'].content)).toContain('text/event-stream')
+      const isSecured = 'security' in body.paths['/sessions'].get
+      expect([isSecured, 'security' in body.paths['/health'].get]).toEqual([authKeys !== null, false])
+    },
+  )
 
-test('every path and method of the description is there', async () => {
+verifies('agent:openapi:complete', 'every path and method of the description is there', async () => {
   const agent = await startTestAgent()
   const { body } = await agent.call('GET', '/openapi.json')
   for (const [path, operations] of Object.entries<object>(body.paths)) {
@@ -107,7 +113,7 @@ function expectMatch(schema: object, value: unknown, what: string): void {
   expect(compiled.Check(value), what).toBe(true)
 }
 
-test('answers and events are as the schemas say', async () => {
+verifies('agent:openapi:complete', 'answers and events are as the schemas say', async () => {
   const agent = await startTestAgent()
   const made = await agent.call('POST', '/sessions', { body: { title: 't' } })
   expectMatch(wire.SessionCreated, made.body, 'created')

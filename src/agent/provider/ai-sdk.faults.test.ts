@@ -1,5 +1,6 @@
 import { createServer } from 'node:net'
 import { afterEach, describe, expect, test, vi } from 'vitest'
+import { verifies } from '../../../test/support/verifies.ts'
 import { withClocks } from './clocks.ts'
 import type { Reply } from './model-server.contract.ts'
 import { frames } from './model-wire.contract.ts'
@@ -12,19 +13,23 @@ const TURN = { text: ['Hel', 'lo.'], calls: [{ id: 'call_1', name: 'list_dir', a
 afterEach(() => void vi.useRealTimers())
 
 describe.each(Object.entries(SERVED))('%s', (_name, at) => {
-  test('silence before the first byte ends in a transient error, and the connection is closed', async () => {
-    vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] })
-    const { provider, server } = await serve(at, { fault: { type: 'silent' } })
-    const failed = failure(withClocks(provider))
-    await server.asked
-    await vi.advanceTimersByTimeAsync(90_000)
-    const { error, before } = await failed
-    expect(error).toMatchObject({ kind: 'transient', message: 'The model was silent for 90000 ms.' })
-    expect(before).toEqual([])
-    await server.hungUp
-  })
+  verifies(
+    'agent:model:wire',
+    'silence before the first byte ends in a transient error, and the connection is closed',
+    async () => {
+      vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] })
+      const { provider, server } = await serve(at, { fault: { type: 'silent' } })
+      const failed = failure(withClocks(provider))
+      await server.asked
+      await vi.advanceTimersByTimeAsync(90_000)
+      const { error, before } = await failed
+      expect(error).toMatchObject({ kind: 'transient', message: 'The model was silent for 90000 ms.' })
+      expect(before).toEqual([])
+      await server.hungUp
+    },
+  )
 
-  test('silence in the middle ends in a transient error after what was said', async () => {
+  verifies('agent:model:wire', 'silence in the middle ends in a transient error after what was said', async () => {
     vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] })
     const { provider, server } = await serve(at, { ...TURN, fault: { type: 'stall', after: at.firstText } })
     const events = withClocks(provider).stream(request(user('hello there')), new AbortController().signal)
@@ -36,15 +41,19 @@ describe.each(Object.entries(SERVED))('%s', (_name, at) => {
     await server.hungUp
   })
 
-  test('a stream that is cut anywhere ends in a transient error, and no call of it is told', async () => {
-    const length = Buffer.byteLength(frames(at.dialect, TURN).join(''))
-    for (const part of [0, 0.1, 0.3, 0.5, 0.7, 0.8, 0.9]) {
-      const { provider } = await serve(at, { ...TURN, fault: { type: 'cut', bytes: Math.floor(length * part) } })
-      const { error, before } = await failure(provider)
-      expect(error.kind, `cut at ${part}`).toBe('transient')
-      expect(before.filter(({ type }) => type !== 'text')).toEqual([])
-    }
-  })
+  verifies(
+    'agent:model:wire',
+    'a stream that is cut anywhere ends in a transient error, and no call of it is told',
+    async () => {
+      const length = Buffer.byteLength(frames(at.dialect, TURN).join(''))
+      for (const part of [0, 0.1, 0.3, 0.5, 0.7, 0.8, 0.9]) {
+        const { provider } = await serve(at, { ...TURN, fault: { type: 'cut', bytes: Math.floor(length * part) } })
+        const { error, before } = await failure(provider)
+        expect(error.kind, `cut at ${part}`).toBe('transient')
+        expect(before.filter(({ type }) => type !== 'text')).toEqual([])
+      }
+    },
+  )
 
   test('a stream that ends too early is told from one that is complete', async () => {
     const count = frames(at.dialect, TURN).length
@@ -60,7 +69,7 @@ describe.each(Object.entries(SERVED))('%s', (_name, at) => {
     expect(outcomes.join(' ')).toMatch(/^(transient ){4,}tool_calls( tool_calls)*$/)
   })
 
-  test('429 is rate_limited, with the pause that the server asks for', async () => {
+  verifies('agent:model:wire', '429 is rate_limited, with the pause that the server asks for', async () => {
     const limit = (headers: Record<string, string>) =>
       refuse(at, { status: 429, message: 'Slow down', code: 'rate_limit_error', headers })
     expect(await limit({ 'retry-after': '7' })).toMatchObject({ kind: 'rate_limited', retryAfterMs: 7_000 })

@@ -1,4 +1,5 @@
 import { expect, test, vi } from 'vitest'
+import { verifies } from '../../../test/support/verifies.ts'
 import type { Message } from '../model.ts'
 import { frames } from './model-wire.contract.ts'
 import { collect, finishOf, LIST_DIR, message, request, user } from './provider.contract.ts'
@@ -27,7 +28,7 @@ const HISTORY: Message[] = [
   user('and now?'),
 ]
 
-test('chat completions gets the messages, the results, the tools and the key', async () => {
+verifies('agent:model:wire', 'chat completions gets the messages, the results, the tools and the key', async () => {
   for (const at of [COMPATIBLE, ELSEWHERE]) {
     const { path, headers, body } = await sent(at, HISTORY)
     expect(path).toBe('/v1/chat/completions')
@@ -62,7 +63,7 @@ test('chat completions gets the messages, the results, the tools and the key', a
   }
 })
 
-test('the Responses API gets them as items, and is asked to keep nothing', async () => {
+verifies('agent:model:wire', 'the Responses API gets them as items, and is asked to keep nothing', async () => {
   const { path, headers, body } = await sent(RESPONSES, HISTORY)
   expect(path).toBe('/v1/responses')
   expect(headers.authorization).toBe(`Bearer ${KEY}`)
@@ -86,38 +87,42 @@ test('the Responses API gets them as items, and is asked to keep nothing', async
   ])
 })
 
-test('Anthropic gets alternating messages, the failure of a call, and marks for its cache', async () => {
-  const { path, headers, body } = await sent(ANTHROPIC, HISTORY)
-  expect(path).toBe('/v1/messages')
-  expect(headers['x-api-key']).toBe(KEY)
-  const cache_control = { type: 'ephemeral' }
-  expect(body.system).toEqual([{ type: 'text', text: 'Be brief.', cache_control }])
-  expect(body.tool_choice).toEqual({ type: 'auto' })
-  expect(body.tools).toMatchObject([
-    { name: 'list_dir', description: LIST_DIR.description, input_schema: LIST_DIR.parameters },
-  ])
-  expect(body.messages).toEqual([
-    { role: 'user', content: [{ type: 'text', text: 'look around' }] },
-    {
-      role: 'assistant',
-      content: [
-        { type: 'text', text: 'I look.' },
-        { type: 'tool_use', id: 'functions_list_dir_0', name: 'list_dir', input: { path: '.' } },
-        { type: 'tool_use', id: 'functions_list_dir_0_2', name: 'list_dir', input: { value: 'oops' } },
-      ],
-    },
-    {
-      role: 'user',
-      content: [
-        { type: 'tool_result', tool_use_id: 'functions_list_dir_0', content: 'a.txt' },
-        { type: 'tool_result', tool_use_id: 'functions_list_dir_0_2', content: '(no output)', is_error: true },
-        { type: 'text', text: 'and now?', cache_control },
-      ],
-    },
-  ])
-})
+verifies(
+  'agent:model:wire',
+  'Anthropic gets alternating messages, the failure of a call, and marks for its cache',
+  async () => {
+    const { path, headers, body } = await sent(ANTHROPIC, HISTORY)
+    expect(path).toBe('/v1/messages')
+    expect(headers['x-api-key']).toBe(KEY)
+    const cache_control = { type: 'ephemeral' }
+    expect(body.system).toEqual([{ type: 'text', text: 'Be brief.', cache_control }])
+    expect(body.tool_choice).toEqual({ type: 'auto' })
+    expect(body.tools).toMatchObject([
+      { name: 'list_dir', description: LIST_DIR.description, input_schema: LIST_DIR.parameters },
+    ])
+    expect(body.messages).toEqual([
+      { role: 'user', content: [{ type: 'text', text: 'look around' }] },
+      {
+        role: 'assistant',
+        content: [
+          { type: 'text', text: 'I look.' },
+          { type: 'tool_use', id: 'functions_list_dir_0', name: 'list_dir', input: { path: '.' } },
+          { type: 'tool_use', id: 'functions_list_dir_0_2', name: 'list_dir', input: { value: 'oops' } },
+        ],
+      },
+      {
+        role: 'user',
+        content: [
+          { type: 'tool_result', tool_use_id: 'functions_list_dir_0', content: 'a.txt' },
+          { type: 'tool_result', tool_use_id: 'functions_list_dir_0_2', content: '(no output)', is_error: true },
+          { type: 'text', text: 'and now?', cache_control },
+        ],
+      },
+    ])
+  },
+)
 
-test('Google gets contents and declarations', async () => {
+verifies('agent:model:wire', 'Google gets contents and declarations', async () => {
   const { path, headers, body } = await sent(GOOGLE, HISTORY)
   expect(path).toBe('/v1/models/m-1:streamGenerateContent?alt=sse')
   expect(headers['x-goog-api-key']).toBe(KEY)

@@ -1,4 +1,5 @@
 import { afterEach, beforeEach, expect, test, vi } from 'vitest'
+import { verifies } from '../../../test/support/verifies.ts'
 import { withClocks } from './clocks.ts'
 import type { Provider, ProviderRequest, TurnEvent } from './port.ts'
 import { collect, failure, request, user } from './provider.contract.ts'
@@ -11,18 +12,22 @@ const FINISH: TurnEvent = { type: 'finish', reason: 'stop', inputTokens: 1, outp
 beforeEach(() => void vi.useFakeTimers())
 afterEach(() => void vi.useRealTimers())
 
-test('a provider that says nothing at all is given up after 90 s, and its call is aborted', async () => {
-  const { provider, signals } = handmade(() => new Promise(() => {}))
-  const failed = failure(withClocks(provider), ASKED)
-  await vi.advanceTimersByTimeAsync(89_999)
-  expect(signals[0]?.aborted).toBe(false)
-  await vi.advanceTimersByTimeAsync(1)
-  const { error } = await failed
-  expect(error).toMatchObject({ kind: 'transient', message: 'The model was silent for 90000 ms.' })
-  expect(signals[0]?.aborted).toBe(true)
-})
+verifies(
+  'agent:loop:clocks',
+  'a provider that says nothing at all is given up after 90 s, and its call is aborted',
+  async () => {
+    const { provider, signals } = handmade(() => new Promise(() => {}))
+    const failed = failure(withClocks(provider), ASKED)
+    await vi.advanceTimersByTimeAsync(89_999)
+    expect(signals[0]?.aborted).toBe(false)
+    await vi.advanceTimersByTimeAsync(1)
+    const { error } = await failed
+    expect(error).toMatchObject({ kind: 'transient', message: 'The model was silent for 90000 ms.' })
+    expect(signals[0]?.aborted).toBe(true)
+  },
+)
 
-test('one that falls silent after a start is given up after 120 s', async () => {
+verifies('agent:loop:clocks', 'one that falls silent after a start is given up after 120 s', async () => {
   const provider = scriptedProvider([[{ text: 'Hel' }, { stall: 119_999 }, { text: 'lo' }, { stall: 'forever' }]])
   const failed = failure(withClocks(provider), ASKED)
   await vi.advanceTimersByTimeAsync(119_999 + 119_999)
@@ -32,7 +37,7 @@ test('one that falls silent after a start is given up after 120 s', async () => 
   expect(before).toEqual([TEXT, { type: 'text', delta: 'lo' }])
 })
 
-test('signs of life that are no events count, up to the length of a whole turn', async () => {
+verifies('agent:loop:clocks', 'signs of life that are no events count, up to the length of a whole turn', async () => {
   let asked: ProviderRequest | undefined
   const { provider } = handmade(
     () => new Promise(() => {}),

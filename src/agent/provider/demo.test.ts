@@ -1,4 +1,5 @@
 import { describe, expect, test, vi } from 'vitest'
+import { verifies } from '../../../test/support/verifies.ts'
 import type { Message } from '../model.ts'
 import { demoProvider } from './demo.ts'
 import type { ProviderRequest, ToolDescription, TurnEvent } from './port.ts'
@@ -14,7 +15,7 @@ const TOOLS = [
 ]
 
 describe('it calls the tool that the words ask for, and says nothing beside it:', () => {
-  test.each([
+  for (const [goal, name, input] of [
     ['list files', 'list_dir', { path: '.' }],
     ['List the files.', 'list_dir', { path: '.' }],
     ['please list all files in src/kit', 'list_dir', { path: 'src/kit' }],
@@ -27,28 +28,27 @@ describe('it calls the tool that the words ask for, and says nothing beside it:'
     ['run:\necho a\necho b', 'shell', { command: 'echo a\necho b' }],
     ['plan: tidy up, then list files', 'propose_plan', { plan: 'tidy up, then list files' }],
     ['search for TODO', 'grep', { pattern: 'TODO' }],
-  ])('%j', async (goal, name, input) => {
-    const events = await collect(demoProvider(), asked(user(goal)))
-    expect(events).toMatchObject([
-      { type: 'tool_call', id: expect.stringMatching(/^demo_\d+$/), name, input },
-      { type: 'finish', reason: 'tool_calls' },
-    ])
-    expect(finishOf(events).inputTokens).toBeGreaterThan(0)
-    expect(finishOf(events).outputTokens).toBeGreaterThan(0)
-  })
+  ] as const)
+    verifies('agent:model:demo-calls', JSON.stringify(goal), async () => {
+      const events = await collect(demoProvider(), asked(user(goal)))
+      expect(events).toMatchObject([
+        { type: 'tool_call', id: expect.stringMatching(/^demo_\d+$/), name, input },
+        { type: 'finish', reason: 'tool_calls' },
+      ])
+      expect(finishOf(events).inputTokens).toBeGreaterThan(0)
+      expect(finishOf(events).outputTokens).toBeGreaterThan(0)
+    })
 })
 
 describe('any other goal gets words in at least two deltas:', () => {
-  test.each(['hello', 'Write me a poem', 'run', '', '汉', 'read me a story please', '"', 'x'.repeat(5_000)])(
-    '%j',
-    async (goal) => {
+  for (const goal of ['hello', 'Write me a poem', 'run', '', '汉', 'read me a story please', '"', 'x'.repeat(5_000)])
+    verifies('agent:model:demo-talks', JSON.stringify(goal.slice(0, 40)), async () => {
       const events = await collect(demoProvider(), asked(user(goal)))
       expect(events.filter(({ type }) => type === 'text').length).toBeGreaterThanOrEqual(2)
       expect(finishOf(events)).toMatchObject({ reason: 'stop' })
       expect(finishOf(events).outputTokens).toBeGreaterThan(0)
       expect(words(events)).toContain('demo model')
-    },
-  )
+    })
 
   test('also when nobody said anything', async () => {
     expect(finishOf(await collect(demoProvider(), asked())).reason).toBe('stop')

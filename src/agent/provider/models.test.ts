@@ -3,6 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { sourceFiles } from '../../../test/support/sources.ts'
+import { verifies } from '../../../test/support/verifies.ts'
 import { AppError } from '../../kit/errors.ts'
 import { modelServer } from './model-server.contract.ts'
 import { chooseModel, type Env, modelName, openProvider, parseModel } from './models.ts'
@@ -21,7 +22,7 @@ describe('parseModel', () => {
     expect(parseModel(modelName(parseModel(text)))).toEqual(spec)
   })
 
-  test('a provider alone means its default model', () => {
+  verifies('agent:model:names', 'a provider alone means its default model', () => {
     for (const vendor of ['anthropic', 'openai', 'google']) {
       expect(parseModel(vendor).model).not.toBe('')
       expect(parseModel(`${vendor}:`)).toEqual(parseModel(vendor))
@@ -44,12 +45,12 @@ describe('parseModel', () => {
 })
 
 describe('chooseModel', () => {
-  test('takes what was asked for, whatever keys there are', () => {
+  verifies('agent:model:names', 'takes what was asked for, whatever keys there are', () => {
     expect(chooseModel('openai:gpt-4o', { ANTHROPIC_API_KEY: 'k' })).toEqual({ provider: 'openai', model: 'gpt-4o' })
     expect(chooseModel('demo', { ANTHROPIC_API_KEY: 'k' }).provider).toBe('demo')
   })
 
-  test.each<[string, Env]>([
+  const BY_KEY: [string, Env][] = [
     ['anthropic', { ANTHROPIC_API_KEY: 'k', OPENAI_API_KEY: 'k' }],
     ['openai', { OPENAI_API_KEY: 'k', GEMINI_API_KEY: 'k' }],
     ['google', { GOOGLE_GENERATIVE_AI_API_KEY: 'k' }],
@@ -57,9 +58,15 @@ describe('chooseModel', () => {
     ['openai-compatible', { OPENAI_COMPATIBLE_BASE_URL: 'http://localhost:1/v1', OPENAI_COMPATIBLE_MODEL: 'm' }],
     ['demo', {}],
     ['demo', { OPENAI_API_KEY: '', ANTHROPIC_API_KEY: '  ' }],
-  ])('is %s by its key when nothing is asked for', (provider, env) => {
-    for (const asked of [null, undefined, '']) expect(chooseModel(asked, env).provider).toBe(provider)
-  })
+  ]
+  for (const [provider, env] of BY_KEY)
+    verifies(
+      ['agent:model:by-key', 'agent:model:demo-default'],
+      `is ${provider} by ${Object.keys(env)} when nothing is asked for`,
+      () => {
+        for (const asked of [null, undefined, '']) expect(chooseModel(asked, env).provider).toBe(provider)
+      },
+    )
 
   test('an address without a model is no reason to fall back to the demo in silence', () => {
     const error = thrownBy(() => chooseModel(null, { OPENAI_COMPATIBLE_BASE_URL: 'http://localhost:1/v1' }))
@@ -83,29 +90,33 @@ describe('openProvider', () => {
     expect(provider).toMatchObject({ contextWindow: 128_000, price: null })
   })
 
-  test('asks at the address that the environment names, in the format that such servers have', async () => {
-    const server = await modelServer({ text: ['Hi.'] })
-    const cases: [string, Env, string][] = [
-      ['openai:m', { OPENAI_API_KEY: 'k', OPENAI_BASE_URL: `${server.url}/v1` }, '/v1/chat/completions'],
-      ['openai:m', { OPENAI_BASE_URL: `${server.url}/v1/` }, '/v1/chat/completions'],
-      ['openai-compatible:m', { OPENAI_COMPATIBLE_BASE_URL: `${server.url}/api` }, '/api/chat/completions'],
-      ['anthropic:m', { ANTHROPIC_API_KEY: 'k', ANTHROPIC_BASE_URL: server.url }, '/v1/messages'],
-      ['anthropic:m', { ANTHROPIC_AUTH_TOKEN: 't', ANTHROPIC_BASE_URL: `${server.url}/v1` }, '/v1/messages'],
-      [
-        'google:m',
-        { GEMINI_API_KEY: 'k', GEMINI_BASE_URL: server.url },
-        '/v1beta/models/m:streamGenerateContent?alt=sse',
-      ],
-    ]
-    for (const [model, env, path] of cases) {
-      await collect(await openProvider(parseModel(model), env), request(user('hello')))
-      expect(server.received.at(-1)?.path, model).toBe(path)
-    }
-    const headers = server.received.map((one) => one.headers)
-    expect(headers[0]?.authorization).toBe('Bearer k')
-    expect(headers[1]).not.toHaveProperty('authorization')
-    expect(headers[4]).toMatchObject({ authorization: 'Bearer t' })
-  })
+  verifies(
+    'agent:model:base-url',
+    'asks at the address that the environment names, in the format that such servers have',
+    async () => {
+      const server = await modelServer({ text: ['Hi.'] })
+      const cases: [string, Env, string][] = [
+        ['openai:m', { OPENAI_API_KEY: 'k', OPENAI_BASE_URL: `${server.url}/v1` }, '/v1/chat/completions'],
+        ['openai:m', { OPENAI_BASE_URL: `${server.url}/v1/` }, '/v1/chat/completions'],
+        ['openai-compatible:m', { OPENAI_COMPATIBLE_BASE_URL: `${server.url}/api` }, '/api/chat/completions'],
+        ['anthropic:m', { ANTHROPIC_API_KEY: 'k', ANTHROPIC_BASE_URL: server.url }, '/v1/messages'],
+        ['anthropic:m', { ANTHROPIC_AUTH_TOKEN: 't', ANTHROPIC_BASE_URL: `${server.url}/v1` }, '/v1/messages'],
+        [
+          'google:m',
+          { GEMINI_API_KEY: 'k', GEMINI_BASE_URL: server.url },
+          '/v1beta/models/m:streamGenerateContent?alt=sse',
+        ],
+      ]
+      for (const [model, env, path] of cases) {
+        await collect(await openProvider(parseModel(model), env), request(user('hello')))
+        expect(server.received.at(-1)?.path, model).toBe(path)
+      }
+      const headers = server.received.map((one) => one.headers)
+      expect(headers[0]?.authorization).toBe('Bearer k')
+      expect(headers[1]).not.toHaveProperty('authorization')
+      expect(headers[4]).toMatchObject({ authorization: 'Bearer t' })
+    },
+  )
 
   test('the address of the vendor itself changes nothing', async () => {
     const env = { OPENAI_API_KEY: 'k', OPENAI_BASE_URL: 'https://api.openai.com/v1' }
@@ -126,7 +137,7 @@ describe('openProvider', () => {
     expect(String(error)).not.toMatch(/secret|ret\b/)
   })
 
-  test('plays a script from a file, and says what is wrong with one', async () => {
+  verifies('agent:model:scripted', 'plays a script from a file, and says what is wrong with one', async () => {
     const folder = await mkdtemp(join(tmpdir(), 'script-'))
     onTestFinished(() => rm(folder, { recursive: true }))
     const write = async (name: string, text: string) => {
@@ -151,7 +162,7 @@ describe('openProvider', () => {
   })
 })
 
-test('the packages of the AI SDK are loaded only where they are used', () => {
+verifies('agent:model:lazy', 'the packages of the AI SDK are loaded only where they are used', () => {
   const files = sourceFiles(['src/agent'], /(?<!\.(test|contract))\.ts$/)
   const early = files.filter(({ text }) => /^(?:import|export) (?!type)[^'"()]*from ['"](?:ai|@ai-sdk\/)/m.test(text))
   expect(files.length).toBeGreaterThan(10)

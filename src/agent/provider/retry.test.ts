@@ -1,4 +1,5 @@
 import { expect, test, vi } from 'vitest'
+import { verifies } from '../../../test/support/verifies.ts'
 import { type Provider, ProviderError, type ProviderFailure, type TurnEvent } from './port.ts'
 import { collect, failure, request, user } from './provider.contract.ts'
 import { withRetries } from './retry.ts'
@@ -6,15 +7,19 @@ import { withRetries } from './retry.ts'
 const FINISH: TurnEvent = { type: 'finish', reason: 'stop', inputTokens: 1, outputTokens: 1 }
 const ASKED = request(user('hi'))
 
-test('tries again after transient failures and rate limits, with growing pauses', async () => {
-  const waits: number[] = []
-  const failures = [fail('transient'), fail('rate_limited'), fail('transient'), fail('transient')]
-  const { provider, tries } = inTurn(...failures, [FINISH])
-  const patient = withRetries(provider, { sleep: async (ms) => void waits.push(ms), random: () => 0.999999 })
-  expect(await collect(patient, ASKED)).toEqual([FINISH])
-  expect(tries()).toBe(5)
-  expect(waits).toEqual([2_000, 4_000, 8_000, 16_000])
-})
+verifies(
+  'agent:loop:retries',
+  'tries again after transient failures and rate limits, with growing pauses',
+  async () => {
+    const waits: number[] = []
+    const failures = [fail('transient'), fail('rate_limited'), fail('transient'), fail('transient')]
+    const { provider, tries } = inTurn(...failures, [FINISH])
+    const patient = withRetries(provider, { sleep: async (ms) => void waits.push(ms), random: () => 0.999999 })
+    expect(await collect(patient, ASKED)).toEqual([FINISH])
+    expect(tries()).toBe(5)
+    expect(waits).toEqual([2_000, 4_000, 8_000, 16_000])
+  },
+)
 
 test('gives up with the last error after five tries, or as many as it is told', async () => {
   for (const [options, most] of [
@@ -41,7 +46,7 @@ test('what will not pass is not tried again', async () => {
   expect(tries()).toBe(1)
 })
 
-test('never after something of the turn was told', async () => {
+verifies('agent:loop:no-retry-after-output', 'never after something of the turn was told', async () => {
   const { provider, tries } = inTurn([{ type: 'text', delta: 'Hel' }, fail('transient')])
   const { error, before } = await failure(withRetries(provider, { sleep: never }), ASKED)
   expect(error.kind).toBe('transient')
@@ -49,16 +54,22 @@ test('never after something of the turn was told', async () => {
   expect(tries()).toBe(1)
 })
 
-test('waits as long as the provider asks, and not at all when that is over a minute', async () => {
-  const waits: number[] = []
-  const sleep = async (ms: number) => void waits.push(ms)
-  const some = inTurn(fail('rate_limited', { retryAfterMs: 60_000 }), fail('transient', { retryAfterMs: 1 }), [FINISH])
-  expect(await collect(withRetries(some.provider, { sleep, random: () => 0 }), ASKED)).toEqual([FINISH])
-  expect(waits).toEqual([60_000, 2_000])
-  const long = inTurn(fail('rate_limited', { retryAfterMs: 60_001 }))
-  expect((await failure(withRetries(long.provider, { sleep: never }), ASKED)).error.retryAfterMs).toBe(60_001)
-  expect(long.tries()).toBe(1)
-})
+verifies(
+  'agent:loop:retries',
+  'waits as long as the provider asks, and not at all when that is over a minute',
+  async () => {
+    const waits: number[] = []
+    const sleep = async (ms: number) => void waits.push(ms)
+    const some = inTurn(fail('rate_limited', { retryAfterMs: 60_000 }), fail('transient', { retryAfterMs: 1 }), [
+      FINISH,
+    ])
+    expect(await collect(withRetries(some.provider, { sleep, random: () => 0 }), ASKED)).toEqual([FINISH])
+    expect(waits).toEqual([60_000, 2_000])
+    const long = inTurn(fail('rate_limited', { retryAfterMs: 60_001 }))
+    expect((await failure(withRetries(long.provider, { sleep: never }), ASKED)).error.retryAfterMs).toBe(60_001)
+    expect(long.tries()).toBe(1)
+  },
+)
 
 test('an abort ends the pause and nothing more is tried', async () => {
   const { provider, tries } = inTurn(fail('transient'))

@@ -1,6 +1,7 @@
 import { readdirSync, readFileSync } from 'node:fs'
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
+import { verifies } from '../../../test/support/verifies.ts'
 import { type Edited, editText } from './edit-text.ts'
 
 function edit(text: string, oldText: string, newText: string, all = false): Edited {
@@ -18,7 +19,7 @@ describe('an edit', () => {
     expect(edited('a b c', 'b', "$& $1 $' $`")).toBe("a $& $1 $' $` c")
   })
 
-  test('keeps the line endings of the file', () => {
+  verifies('agent:tools:edit', 'keeps the line endings of the file', () => {
     expect(edited('a\r\nb\r\nc\r\n', 'b', 'x\ny')).toBe('a\r\nx\r\ny\r\nc\r\n')
     expect(edited('a\r\nb\r\nc\r\n', 'a\nb\n', 'x\n')).toBe('x\r\nc\r\n')
     expect(edited('a\nb\nc\n', 'a\r\nb', 'x\r\ny')).toBe('x\ny\nc\n')
@@ -31,12 +32,12 @@ describe('an edit', () => {
     expect(edited('a\nb\n', 'b\n', 'c\n')).toBe('a\nc\n')
   })
 
-  test('overlooks other spaces at the ends of lines', () => {
+  verifies('agent:tools:edit', 'overlooks other spaces at the ends of lines', () => {
     const result = edit('one  \ntwo\t\nthree\n', 'one\ntwo', 'uno\ndos')
     expect(result).toMatchObject({ ok: true, kind: 'trailing space', text: 'uno\ndos\nthree\n', line: 1 })
   })
 
-  test('overlooks another indentation of whole lines, and indents the new text alike', () => {
+  verifies('agent:tools:edit', 'overlooks another indentation of whole lines, and indents the new text alike', () => {
     const file = 'class A {\n    method() {\n        return 1\n    }\n}\n'
     const result = edit(file, 'method() {\n    return 1\n}', 'method() {\n    // two\n    return 2\n}')
     expect(result).toMatchObject({
@@ -64,7 +65,7 @@ describe('an edit', () => {
 })
 
 describe('an edit is refused', () => {
-  test('when it fits several places, and says which', () => {
+  verifies('agent:tools:edit', 'when it fits several places, and says which', () => {
     const result = edit('x = 1\ny\nx = 1\n', 'x = 1', 'x = 2')
     expect(result).toEqual({ ok: false, problem: expect.stringContaining('matches 2 places (lines 1, 3)') })
     expect(edit('aaa', 'aa', 'b')).toMatchObject({ ok: false })
@@ -76,7 +77,7 @@ describe('an edit is refused', () => {
     expect(relaxed).toEqual({ ok: false, problem: expect.stringContaining('matches 2 places') })
   })
 
-  test('when it fits nowhere, with the nearest place', () => {
+  verifies('agent:tools:edit-refused', 'when it fits nowhere, with the nearest place', () => {
     const file = Array.from({ length: 100 }, (_, index) => `const value${index} = compute(${index})`).join('\n')
     const result = edit(file, 'const value41 = compute(41)\nconst value42 = compute(43)', 'x')
     expect(result).toEqual({ ok: false, problem: expect.stringContaining('    43\tconst value42 = compute(42)') })

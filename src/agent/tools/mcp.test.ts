@@ -3,6 +3,7 @@ import { fileURLToPath } from 'node:url'
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { temporaryFolder } from '../../../test/support/processes.ts'
 import { soon } from '../../../test/support/soon.ts'
+import { verifies } from '../../../test/support/verifies.ts'
 import { silentLog } from '../../kit/log.ts'
 import { startProgram } from '../workspace/program.ts'
 import { processesWith } from '../workspace/temporary.contract.ts'
@@ -40,7 +41,7 @@ async function opened(mcpServers: Record<string, unknown>, options: Partial<McpO
 }
 
 describe('a server that is a program', () => {
-  test('offers its tools under its name, and they can be called', async () => {
+  verifies('agent:tools:mcp', 'offers its tools under its name, and they can be called', async () => {
     const { mcp, run } = await opened({ 'my calc': program().config })
     expect(mcp.servers).toEqual([{ name: 'my calc', tools: 7, problem: null }])
     expect(mcp.tools.map(({ name, readOnly, source }) => [name, readOnly, source]).slice(0, 3)).toEqual([
@@ -171,7 +172,7 @@ describe('a server that is a program', () => {
 })
 
 describe('a server at an address', () => {
-  test('is asked with the headers of its configuration', async () => {
+  verifies('agent:tools:mcp', 'is asked with the headers of its configuration', async () => {
     const server = await serveHttp()
     onTestFinished(() => server.close())
     const { mcp, run } = await opened({ far: { url: server.url, headers: { 'x-key': 'k1' } } })

@@ -3,6 +3,7 @@ import { join } from 'node:path'
 import { Type } from 'typebox'
 import { describe, expect, test, vi } from 'vitest'
 import { gate } from '../../../test/support/gate.ts'
+import { verifies } from '../../../test/support/verifies.ts'
 import { AppError } from '../../kit/errors.ts'
 import { silentLog } from '../../kit/log.ts'
 import { builtinTools } from './builtin.ts'
@@ -185,7 +186,7 @@ describe('a cancel', () => {
 describe('a long output', () => {
   const long = Array.from({ length: 10_000 }, (_, index) => `line ${index}`).join('\n')
 
-  test('is cut in its middle, and the whole is in a file that can be read', async () => {
+  verifies('agent:tools:output', 'is cut in its middle, and the whole is in a file that can be read', async () => {
     const { context, root } = await toolContext()
     const registry = toolRegistry([tool(async () => done(long)), readFile])
     const { success, text } = await registry.run('it', {}, context)

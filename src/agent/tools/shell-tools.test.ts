@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { soon } from '../../../test/support/soon.ts'
+import { verifies } from '../../../test/support/verifies.ts'
 import { processesWith, sandbox, uniqueSeconds } from '../workspace/temporary.contract.ts'
 import type { ToolContext } from './port.ts'
 import { closeTools, toolRegistry } from './registry.ts'
@@ -67,7 +68,7 @@ describe.runIf(sandbox.works)('shell', () => {
     expect(String(await workspace.files.read(path, 10_000_000))).toContain('\n100000\n')
   })
 
-  test('in the background is read, listed and killed by its id', async () => {
+  verifies('agent:shell:background', 'in the background is read, listed and killed by its id', async () => {
     const { run } = await shell()
     const seconds = uniqueSeconds()
     const started = await run('shell', { command: `echo up; sleep ${seconds}`, run_in_background: true })

@@ -2,6 +2,7 @@ import { once } from 'node:events'
 import { createServer, type RequestListener } from 'node:http'
 import { gzipSync } from 'node:zlib'
 import { describe, expect, onTestFinished, test } from 'vitest'
+import { verifies } from '../../../test/support/verifies.ts'
 import { type PinnedFetch, pinnedFetch } from './pinned-fetch.ts'
 import { isPublicAddress } from './public-address.ts'
 import { toolRegistry } from './registry.ts'
@@ -139,16 +140,20 @@ describe('refused:', () => {
     expect(isPublicAddress(address)).toBe(true)
   })
 
-  test('a name that leads to this machine or its network, even when it leads elsewhere as well', async () => {
-    for (const addresses of [['127.0.0.1'], [PUBLIC, '10.0.0.1'], ['::1', PUBLIC], ['169.254.169.254'], []]) {
-      const { asked, fetch } = await internet(() => {})
-      const run = await fetching({ fetch, resolve: async () => addresses })
-      expect(await run('http://rebind.test/')).toMatchObject({ success: false })
-      expect(asked).toEqual([])
-    }
-  })
+  verifies(
+    'agent:tools:fetch-guard',
+    'a name that leads to this machine or its network, even when it leads elsewhere as well',
+    async () => {
+      for (const addresses of [['127.0.0.1'], [PUBLIC, '10.0.0.1'], ['::1', PUBLIC], ['169.254.169.254'], []]) {
+        const { asked, fetch } = await internet(() => {})
+        const run = await fetching({ fetch, resolve: async () => addresses })
+        expect(await run('http://rebind.test/')).toMatchObject({ success: false })
+        expect(asked).toEqual([])
+      }
+    },
+  )
 
-  test('an address in the URL, however it is written', async () => {
+  verifies('agent:tools:fetch-guard', 'an address in the URL, however it is written', async () => {
     const { port, asked, fetch } = await internet((_request, response) => void response.end('secret'))
     const run = await fetching({ fetch })
     for (const host of [
@@ -194,7 +199,7 @@ describe('refused:', () => {
       expect(await run(url)).toMatchObject({ success: false })
   })
 
-  test('a redirect to an inner address, at any hop', async () => {
+  verifies('agent:tools:fetch-guard', 'a redirect to an inner address, at any hop', async () => {
     for (const target of [
       'http://127.0.0.1/',
       'http://inner.test/',
@@ -289,7 +294,7 @@ test('a server that does not answer is given up when cancelled; one that is not 
   })
 })
 
-test('without the network it is off', async () => {
+verifies('agent:tools:fetch-off', 'without the network it is off', async () => {
   const { context } = await toolContext()
   const registry = toolRegistry([webFetch({ allowNetwork: false })])
   expect(registry.describe()).toEqual([])

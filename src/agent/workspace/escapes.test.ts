@@ -4,6 +4,7 @@ import { linkSync, mkdirSync, readdirSync, readFileSync, symlinkSync } from 'nod
 import { join } from 'node:path'
 import { Worker } from 'node:worker_threads'
 import { describe, expect, onTestFinished, test } from 'vitest'
+import { verifies } from '../../../test/support/verifies.ts'
 import { probeSandbox } from './bubblewrap.ts'
 import { SECRET, type TemporaryWorkspace, temporaryWorkspace } from './temporary.contract.ts'
 import { openWorkspace } from './workspace.ts'
@@ -52,7 +53,7 @@ describe('refused, whatever is asked of it:', () => {
     expect(snapshot(at)).toEqual(before)
   })
 
-  test('a file to be made outside', async () => {
+  verifies('agent:files:links', 'a file to be made outside', async () => {
     const at = await temporaryWorkspace()
     link(at.root, 'link', at.outside)
     for (const path of ['../outside/new', 'link/new', 'link/deep/new', '.data/new', '.data/deep/new']) {
@@ -64,7 +65,7 @@ describe('refused, whatever is asked of it:', () => {
     expect(readdirSync(at.hidden)).toEqual(['tokens.txt'])
   })
 
-  test('a dangling link, as the last part and as a folder above', async () => {
+  verifies('agent:files:links', 'a dangling link, as the last part and as a folder above', async () => {
     const at = await temporaryWorkspace()
     link(at.root, 'file', join(at.outside, 'new.txt'))
     link(at.root, 'folder', join(at.outside, 'new-folder'))
@@ -76,7 +77,7 @@ describe('refused, whatever is asked of it:', () => {
     expect(readdirSync(at.outside)).toEqual(['secret.txt'])
   })
 
-  test('removing through a link; the link itself may go', async () => {
+  verifies('agent:files:links', 'removing through a link; the link itself may go', async () => {
     const at = await temporaryWorkspace()
     link(at.root, 'link', at.outside)
     const refused = { code: 'outside_workspace' }
@@ -108,7 +109,7 @@ test('a pipe is refused and does not hold the reader', async () => {
   await expect(workspace.files.write('pipe', Buffer.from('x'))).rejects.toMatchObject({ code: 'not_a_file' })
 })
 
-test('a workspace of the whole machine still refuses /proc and has no shell', async () => {
+verifies('agent:files:proc', 'a workspace of the whole machine still refuses /proc and has no shell', async () => {
   const workspace = await openWorkspace({
     root: '/',
     hidden: [],
@@ -120,7 +121,7 @@ test('a workspace of the whole machine still refuses /proc and has no shell', as
   expect(workspace.shellOff).not.toBe('')
 })
 
-test("a workspace in the server's own data is refused", async () => {
+verifies('agent:workspace:own-data', "a workspace in the server's own data is refused", async () => {
   const { hidden, root } = await temporaryWorkspace()
   mkdirSync(join(hidden, 'deeper'))
   const shell = { mode: 'off' as const, allowNetwork: false, sandbox: { works: false as const, reason: '' } }
@@ -130,30 +131,34 @@ test("a workspace in the server's own data is refused", async () => {
   }
 })
 
-test('a folder that is swapped for a link all the time never leads a read or a write outside', async () => {
-  const at = await temporaryWorkspace()
-  mkdirSync(join(at.root, 'a/deep'), { recursive: true })
-  mkdirSync(join(at.outside, 'deep'))
-  linkSync(join(at.outside, 'secret.txt'), join(at.outside, 'deep/file.txt'))
-  await at.workspace.files.write('a/deep/file.txt', Buffer.from('inside'))
-  const swapper = startSwapping(at)
-  const outcomes = { inside: 0, refused: 0 }
-  const until = Date.now() + 1_500
-  while (Date.now() < until) {
-    for (const work of attempts(at)) {
-      const text = await work().catch((error: { code?: string }) => error.code ?? String(error))
-      expect(['inside', 'outside_workspace', 'not_found']).toContain(text)
-      outcomes[text === 'inside' ? 'inside' : 'refused'] += 1
+verifies(
+  'agent:files:race',
+  'a folder that is swapped for a link all the time never leads a read or a write outside',
+  async () => {
+    const at = await temporaryWorkspace()
+    mkdirSync(join(at.root, 'a/deep'), { recursive: true })
+    mkdirSync(join(at.outside, 'deep'))
+    linkSync(join(at.outside, 'secret.txt'), join(at.outside, 'deep/file.txt'))
+    await at.workspace.files.write('a/deep/file.txt', Buffer.from('inside'))
+    const swapper = startSwapping(at)
+    const outcomes = { inside: 0, refused: 0 }
+    const until = Date.now() + 1_500
+    while (Date.now() < until) {
+      for (const work of attempts(at)) {
+        const text = await work().catch((error: { code?: string }) => error.code ?? String(error))
+        expect(['inside', 'outside_workspace', 'not_found']).toContain(text)
+        outcomes[text === 'inside' ? 'inside' : 'refused'] += 1
+      }
     }
-  }
-  await swapper.stop()
-  // Both happened, so the test has tried what it is about.
-  expect(outcomes.inside).toBeGreaterThan(0)
-  expect(outcomes.refused).toBeGreaterThan(0)
-  expect(readdirSync(at.outside).sort()).toEqual(['deep', 'secret.txt'])
-  expect(readdirSync(join(at.outside, 'deep'))).toEqual(['file.txt'])
-  expect(readFileSync(join(at.outside, 'deep/file.txt'), 'utf8')).toBe(SECRET)
-})
+    await swapper.stop()
+    // Both happened, so the test has tried what it is about.
+    expect(outcomes.inside).toBeGreaterThan(0)
+    expect(outcomes.refused).toBeGreaterThan(0)
+    expect(readdirSync(at.outside).sort()).toEqual(['deep', 'secret.txt'])
+    expect(readdirSync(join(at.outside, 'deep'))).toEqual(['file.txt'])
+    expect(readFileSync(join(at.outside, 'deep/file.txt'), 'utf8')).toBe(SECRET)
+  },
+)
 
 /** One of each, through the folder that changes. */
 function attempts({ workspace: { files } }: TemporaryWorkspace): (() => Promise<string>)[] {

@@ -11,6 +11,7 @@ import {
 } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
+import { verifies } from '../../../test/support/verifies.ts'
 import { temporaryWorkspace } from './temporary.contract.ts'
 
 const never = new AbortController().signal
@@ -153,18 +154,22 @@ test('links inside the workspace work, and writing through one keeps it', async 
   expect(await workspace.files.list('.')).toEqual(['folder', 'real/'])
 })
 
-test('a hard link can be read but not written, since its other name may lie outside', async () => {
-  const { workspace, root, outside } = await temporaryWorkspace()
-  linkSync(join(outside, 'secret.txt'), join(root, 'linked.txt'))
-  await expect(workspace.files.write('linked.txt', text('x'))).rejects.toMatchObject({
-    code: 'outside_workspace',
-    message: expect.stringContaining('Remove it, then write it anew'),
-  })
-  expect(statSync(join(outside, 'secret.txt')).nlink).toBe(2)
-  await workspace.files.remove('linked.txt')
-  await workspace.files.write('linked.txt', text('x'))
-  expect(readFileSync(join(outside, 'secret.txt'), 'utf8')).not.toBe('x')
-})
+verifies(
+  'agent:files:hard-links',
+  'a hard link can be read but not written, since its other name may lie outside',
+  async () => {
+    const { workspace, root, outside } = await temporaryWorkspace()
+    linkSync(join(outside, 'secret.txt'), join(root, 'linked.txt'))
+    await expect(workspace.files.write('linked.txt', text('x'))).rejects.toMatchObject({
+      code: 'outside_workspace',
+      message: expect.stringContaining('Remove it, then write it anew'),
+    })
+    expect(statSync(join(outside, 'secret.txt')).nlink).toBe(2)
+    await workspace.files.remove('linked.txt')
+    await workspace.files.write('linked.txt', text('x'))
+    expect(readFileSync(join(outside, 'secret.txt'), 'utf8')).not.toBe('x')
+  },
+)
 
 test('a folder in place of a file that is written to does not keep temporary files', async () => {
   const { workspace, root } = await temporaryWorkspace()

@@ -2,6 +2,7 @@ import { existsSync, mkdirSync, readdirSync, realpathSync, symlinkSync, writeFil
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { temporaryFolder } from '../../../test/support/processes.ts'
+import { verifies } from '../../../test/support/verifies.ts'
 import { resolveWorkspace } from './resolve-workspace.ts'
 
 function folders() {
@@ -13,12 +14,12 @@ function folders() {
   return { root, outside }
 }
 
-test('without a wish it is the root itself', async () => {
+verifies('agent:workspace:root', 'without a wish it is the root itself', async () => {
   const { root } = folders()
   for (const wish of [null, undefined, '', '.', root]) expect(await resolveWorkspace(root, wish)).toBe(root)
 })
 
-test('relative paths start at the root, and what is not there is made', async () => {
+verifies('agent:workspace:inside', 'relative paths start at the root, and what is not there is made', async () => {
   const { root } = folders()
   expect(await resolveWorkspace(root, 'a/b')).toBe(join(root, 'a/b'))
   expect(existsSync(join(root, 'a/b'))).toBe(true)
@@ -34,7 +35,7 @@ test('real paths are compared: a link inside counts as what it leads to, and ano
   expect(await resolveWorkspace(root, join(outside, 'way/new'))).toBe(join(root, 'new'))
 })
 
-test('what leads out is refused, and nothing is made there', async () => {
+verifies('agent:workspace:escape', 'what leads out is refused, and nothing is made there', async () => {
   const { root, outside } = folders()
   symlinkSync(outside, join(root, 'link'))
   symlinkSync(join(outside, 'gone'), join(root, 'dangling'))
@@ -55,7 +56,7 @@ test('what leads out is refused, and nothing is made there', async () => {
   expect(readdirSync(outside)).toEqual([])
 })
 
-test("the server's own folders are refused, a file as well", async () => {
+verifies('agent:workspace:own-data', "the server's own folders are refused, a file as well", async () => {
   const { root } = folders()
   mkdirSync(join(root, '.data'))
   writeFileSync(join(root, 'file'), '')

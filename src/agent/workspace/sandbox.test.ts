@@ -5,6 +5,7 @@ import { createServer } from 'node:net'
 import { join } from 'node:path'
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { soon } from '../../../test/support/soon.ts'
+import { verifies } from '../../../test/support/verifies.ts'
 import { probeSandbox } from './bubblewrap.ts'
 import { processesWith, SECRET, sandbox, temporaryWorkspace, uniqueSeconds } from './temporary.contract.ts'
 import { openWorkspace, type ShellPolicy } from './workspace.ts'
@@ -25,7 +26,7 @@ test('a machine without bubblewrap says so', async () => {
 })
 
 describe.runIf(sandbox.works)('from inside the sandbox', () => {
-  test('files outside of the workspace cannot be read, by any way', async () => {
+  verifies('agent:shell:shut-in', 'files outside of the workspace cannot be read, by any way', async () => {
     const { run, outside, root } = await opened()
     symlinkSync(outside, join(root, 'link'))
     const ways = [
@@ -40,7 +41,7 @@ describe.runIf(sandbox.works)('from inside the sandbox', () => {
     expect(await run('ls -A /root /home/agent 2>/dev/null')).not.toMatch(/\.ssh|\.bash/)
   })
 
-  test('nothing can be written outside of it', async () => {
+  verifies('agent:shell:shut-in', 'nothing can be written outside of it', async () => {
     const { run, outside, root } = await opened()
     symlinkSync(outside, join(root, 'link'))
     await run(
@@ -50,7 +51,7 @@ describe.runIf(sandbox.works)('from inside the sandbox', () => {
     for (const path of ['/usr/new', '/etc/new', '/new', '/bin/new']) expect(existsSync(path)).toBe(false)
   })
 
-  test('the folders of the server are empty and cannot be written', async () => {
+  verifies('agent:workspace:own-data', 'the folders of the server are empty and cannot be written', async () => {
     const { run, hidden } = await opened()
     expect(
       await run('ls -A .data; cat .data/tokens.txt; echo x > .data/tokens.txt; rm -rf .data; umount .data'),
@@ -133,7 +134,7 @@ describe.runIf(sandbox.works)('from inside the sandbox', () => {
     ).not.toMatch(/^(nested|mounted|made)$/m)
   })
 
-  test('the processes of the server are neither seen nor signalled', async () => {
+  verifies('agent:shell:processes', 'the processes of the server are neither seen nor signalled', async () => {
     const { run } = await opened()
     const seconds = uniqueSeconds()
     const other = spawn('sleep', [seconds], { stdio: 'ignore' })
@@ -144,7 +145,7 @@ describe.runIf(sandbox.works)('from inside the sandbox', () => {
     expect(processesWith(seconds)).toHaveLength(1)
   })
 
-  test('no address answers, loopback and sockets without a file among them', async () => {
+  verifies('agent:shell:network', 'no address answers, loopback and sockets without a file among them', async () => {
     const server = createServer((socket) => socket.end('hello from outside'))
     server.listen(0, '127.0.0.1')
     const abstract = createServer((socket) => socket.end('hello from outside')).listen(`\0switchboard-${process.pid}`)

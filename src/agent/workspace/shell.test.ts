@@ -2,6 +2,7 @@ import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { soon } from '../../../test/support/soon.ts'
+import { verifies } from '../../../test/support/verifies.ts'
 import type { ShellOptions, WorkspaceShell } from './port.ts'
 import { processesWith, sandbox, temporaryWorkspace, uniqueSeconds } from './temporary.contract.ts'
 
@@ -23,7 +24,7 @@ async function unsafe(): Promise<{ shell: WorkspaceShell; root: string }> {
   return { shell: workspace.shell, root }
 }
 
-test('where commands cannot be shut in there is no shell, and it is said why', async () => {
+verifies('agent:shell:off', 'where commands cannot be shut in there is no shell, and it is said why', async () => {
   const { workspace } = await temporaryWorkspace({ sandbox: NO_SANDBOX })
   expect(workspace.shell).toBeNull()
   expect(workspace.shellOff).toContain('this test says so')
@@ -49,7 +50,7 @@ describe.each(KINDS)('a command %s', (_kind, open) => {
     expect(readFileSync(join(root, 'a/b'), 'utf8')).toBe('hi\n')
   })
 
-  test('sees nothing of the environment of the server', async () => {
+  verifies('agent:shell:environment', 'sees nothing of the environment of the server', async () => {
     const { shell } = await open()
     process.env.SWITCHBOARD_TEST_KEY = 'sk-do-not-tell'
     const { output } = await shell.run('env; cat /proc/self/environ /proc/1/environ 2>/dev/null', options())
@@ -65,36 +66,51 @@ describe.each(KINDS)('a command %s', (_kind, open) => {
     expect(await shell.run('cat; echo end', options())).toMatchObject({ exitCode: 0, output: 'end\n' })
   })
 
-  test('ends when it ends, though a child holds its pipes; the child ends with it', async () => {
-    const { shell } = await open()
-    const seconds = uniqueSeconds()
-    const result = await shell.run(`sleep ${seconds} & echo done`, options())
-    expect(result).toMatchObject({ exitCode: 0, output: 'done\n', timedOut: false })
-    await soon(() => expect(processesWith(seconds)).toEqual([]))
-  })
+  verifies(
+    'agent:shell:on-exit',
+    'ends when it ends, though a child holds its pipes; the child ends with it',
+    async () => {
+      const { shell } = await open()
+      const seconds = uniqueSeconds()
+      const result = await shell.run(`sleep ${seconds} & echo done`, options())
+      expect(result).toMatchObject({ exitCode: 0, output: 'done\n', timedOut: false })
+      await soon(() => expect(processesWith(seconds)).toEqual([]))
+    },
+  )
 
-  test('that is cancelled leaves no process, not even one in another session', async () => {
-    const { shell } = await open()
-    const seconds = uniqueSeconds()
-    const stop = new AbortController()
-    const running = shell.run(`echo up; sleep ${seconds} & setsid sleep ${seconds} & setsid setsid sleep ${seconds}`, {
-      ...options({ signal: stop.signal }),
-      onOutput: () => stop.abort(),
-    })
-    expect(await running).toMatchObject({ exitCode: null, timedOut: false })
-    expect(processesWith(seconds)).toEqual([])
-  })
+  verifies(
+    'agent:shell:no-process-left',
+    'that is cancelled leaves no process, not even one in another session',
+    async () => {
+      const { shell } = await open()
+      const seconds = uniqueSeconds()
+      const stop = new AbortController()
+      const running = shell.run(
+        `echo up; sleep ${seconds} & setsid sleep ${seconds} & setsid setsid sleep ${seconds}`,
+        {
+          ...options({ signal: stop.signal }),
+          onOutput: () => stop.abort(),
+        },
+      )
+      expect(await running).toMatchObject({ exitCode: null, timedOut: false })
+      expect(processesWith(seconds)).toEqual([])
+    },
+  )
 
-  test('that takes too long is killed with all that it started, and what it said is kept', async () => {
-    const { shell } = await open()
-    const seconds = uniqueSeconds()
-    const result = await shell.run(
-      `echo up; trap "" TERM INT HUP; sleep ${seconds} & setsid sleep ${seconds}`,
-      options({ timeoutMs: 1_500 }),
-    )
-    expect(result).toEqual({ exitCode: null, output: 'up\n', truncated: false, timedOut: true })
-    expect(processesWith(seconds)).toEqual([])
-  })
+  verifies(
+    'agent:shell:no-process-left',
+    'that takes too long is killed with all that it started, and what it said is kept',
+    async () => {
+      const { shell } = await open()
+      const seconds = uniqueSeconds()
+      const result = await shell.run(
+        `echo up; trap "" TERM INT HUP; sleep ${seconds} & setsid sleep ${seconds}`,
+        options({ timeoutMs: 1_500 }),
+      )
+      expect(result).toEqual({ exitCode: null, output: 'up\n', truncated: false, timedOut: true })
+      expect(processesWith(seconds)).toEqual([])
+    },
+  )
 
   test('is not started when it is cancelled before', async () => {
     const { shell, root } = await open()
