@@ -5,6 +5,7 @@ import { bridgeCommand } from './cli/bridge-command.ts'
 import { clientsCommand, registerCommand } from './cli/client-commands.ts'
 import { addCommand, type CommandSpec, USAGE_ERROR } from './cli/command.ts'
 import { hubCommand } from './cli/hub-command.ts'
+import { loginCommand } from './cli/login-command.ts'
 import { simCommand } from './cli/sim-command.ts'
 import { fail } from './cli/terminal.ts'
 import { VERSION } from './cli/version.ts'
@@ -16,6 +17,7 @@ const COMMANDS: readonly CommandSpec[] = [
   bridgeCommand,
   registerCommand,
   clientsCommand,
+  loginCommand,
 ]
 
 const program = new Command('switchboard')

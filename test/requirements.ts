@@ -1,3 +1,4 @@
+import { accounts } from './requirements/accounts.ts'
 import { agent } from './requirements/agent.ts'
 import { agentEvents } from './requirements/agent-events.ts'
 import { agentHttp } from './requirements/agent-http.ts'
@@ -8,6 +9,7 @@ import { config } from './requirements/config.ts'
 import { delivery } from './requirements/delivery.ts'
 import { health } from './requirements/health.ts'
 import { hub } from './requirements/hub.ts'
+import { pairing } from './requirements/pairing.ts'
 import { product } from './requirements/product.ts'
 import { relay } from './requirements/relay.ts'
 import type { Requirements } from './requirements/requirement.ts'
@@ -27,6 +29,8 @@ export const requirements = {
   ...upstream,
   ...config,
   ...web,
+  ...accounts,
+  ...pairing,
   ...product,
   ...wire,
   ...agentHttp,

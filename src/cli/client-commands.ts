@@ -1,5 +1,6 @@
 import pc from 'picocolors'
-import type { Setting } from '../kit/settings.ts'
+import { PASTE_TARGETS, type PasteTarget, pastesFor } from '../client/paste.ts'
+import { readChoice, type Setting } from '../kit/settings.ts'
 import { ASK_HUB, askHub } from './ask.ts'
 import type { CommandSpec } from './command.ts'
 import { table } from './terminal.ts'
@@ -14,6 +15,21 @@ const REGISTER = {
     fallbackText: 'the name',
     read: (text: string) => text,
   } satisfies Setting<string | null>,
+  account: {
+    flag: '--account',
+    placeholder: '<account>',
+    help: 'the bot account whose messages it gets',
+    fallback: null,
+    fallbackText: 'all of them',
+    read: (text: string) => text,
+  } satisfies Setting<string | null>,
+  for: {
+    flag: '--for',
+    placeholder: '<client>',
+    help: `print what to paste into a known client: ${PASTE_TARGETS.join(', ')}`,
+    fallback: null,
+    read: readChoice(PASTE_TARGETS),
+  } satisfies Setting<PasteTarget | null>,
 }
 
 /** `switchboard register` */
@@ -23,12 +39,27 @@ export const registerCommand: CommandSpec = {
   group: 'Look after a hub:',
   words: [{ name: '<name>', help: 'what the client is called' }],
   settings: REGISTER,
+  examples: [
+    ['switchboard register helper --for weixin-clawbot', 'and the lines to paste for that client'],
+    ['switchboard register shop-bot --account shop', 'for one bot account only'],
+  ],
   async run({ words: [name = ''], read }) {
     const values = read(REGISTER)
-    const client = await askHub(values).register(name, values.label === null ? {} : { label: values.label })
-    if (values.json) return console.log(JSON.stringify(client))
+    const { label, account, for: target } = values
+    const client = await askHub(values).register(name, {
+      ...(label === null ? {} : { label }),
+      ...(account === null ? {} : { account }),
+    })
+    const pastes =
+      target === null
+        ? []
+        : pastesFor(target, { name: client.name, token: client.token, url: values.hub, now: Date.now() })
+    if (values.json) return console.log(JSON.stringify(target === null ? client : { ...client, for: target, pastes }))
     console.log(`${pc.bold(client.name)} is registered. Its token, shown this once:\n\n  ${pc.green(client.token)}\n`)
-    console.log(`Point the client at ${values.hub} (paths /relay/bot/… or /ilink/bot/…) with this token.`)
+    if (target === null)
+      return console.log(`Point the client at ${values.hub} (paths /relay/bot/… or /ilink/bot/…) with this token.`)
+    for (const { file, text } of pastes)
+      console.log(`${pc.dim(file === null ? `For ${target}:` : `Into ${file}:`)}\n\n${text}\n`)
   },
 }
 

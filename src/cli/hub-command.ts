@@ -24,13 +24,14 @@ export const hubCommand: CommandSpec = {
 
 async function runHub(settings: HubSettings): Promise<void> {
   // Not at the top: --help and the small commands need none of it.
-  const { cursorSource, startHub } = await import('../hub/main.ts')
+  const { startHub } = await import('../hub/main.ts')
   const log = jsonLog(settings.logLevel)
   const sim = settings.upstreamUrl === null ? await simBeside(settings) : null
   const url = sim?.url ?? settings.upstreamUrl ?? ''
-  const token = sim?.botToken ?? settings.upstreamToken ?? ''
-  const source = sim ? 'sim' : cursorSource(url, token)
-  const hub = await startHub({ ...settings, upstream: { url, token, source } }, log).catch(async (error: unknown) => {
+  const token = sim?.botToken ?? settings.upstreamToken
+  // The sim's bot is another after every start, and goes on where the last one was.
+  const upstream = { url, token, ...(sim ? { source: 'sim' } : {}) }
+  const hub = await startHub({ ...settings, upstream }, log).catch(async (error: unknown) => {
     await sim?.stop()
     throw error
   })

@@ -4,7 +4,7 @@ export { HubClientError } from './hub-call.ts'
 
 /** A client of the hub's administration. Calls that fail throw a `HubClientError`. */
 export interface HubAdmin {
-  register(name: string, options?: { label?: string; fallback?: boolean }): Promise<RegisteredClient>
+  register(name: string, options?: NewClient): Promise<RegisteredClient>
   clients(): Promise<ClientList>
   client(name: string): Promise<ClientDetails>
   patch(name: string, change: ClientChange): Promise<ClientDetails>
@@ -28,6 +28,13 @@ export interface RelayClient {
   sendTyping(contextToken: string): Promise<void>
 }
 
+export interface NewClient {
+  label?: string
+  fallback?: boolean
+  /** The bot account whose messages it gets; absent or null: those of all. */
+  account?: string | null
+}
+
 export interface RegisteredClient {
   name: string
   label: string
@@ -48,6 +55,7 @@ export interface ClientDetails extends ClientSummary {
   default: boolean
   fallback: boolean
   passthrough: string[]
+  account: string | null
 }
 
 export interface ClientChange {
@@ -55,6 +63,7 @@ export interface ClientChange {
   default?: boolean
   fallback?: boolean
   passthrough?: string[]
+  account?: string | null
 }
 
 export interface ClientList {
@@ -104,7 +113,7 @@ export interface HubHealth {
   status: 'ok' | 'degraded'
   upstream: 'connected' | 'reconnecting'
   clients: { online: number; total: number }
-  upstream_detail: { state: string; reason: string; since: string; action: string | null }
+  upstream_detail: { account: string; state: string; reason: string; since: string; action: string | null }
 }
 
 export interface IncomingMessage {

@@ -10,6 +10,9 @@ const SAMPLES: Record<Name, string> = {
   dataDir: '/var/lib/hub',
   upstreamUrl: 'https://bots.example',
   upstreamToken: 'bot:secret',
+  upstreamHosts: 'szs.example',
+  credentialsKeyFile: '/etc/hub/key',
+  forgetLogins: 'true',
   cdnUrl: 'https://cdn.example/c2c',
   mediaRelay: 'true',
   publicUrl: 'https://hub.example',
@@ -23,6 +26,7 @@ const SAMPLES: Record<Name, string> = {
   insecure: 'true',
   logLevel: 'debug',
   adminToken: 'admin-secret',
+  credentialsKey: 'ab'.repeat(32),
   metricsToken: 'metrics-secret',
 }
 
@@ -38,6 +42,9 @@ verifies('config:flags:defaults', () => {
     dataDir: '.switchboard',
     upstreamUrl: null,
     upstreamToken: null,
+    upstreamHosts: [],
+    credentialsKeyFile: null,
+    forgetLogins: false,
     cdnUrl: null,
     mediaRelay: false,
     publicUrl: null,
@@ -51,6 +58,7 @@ verifies('config:flags:defaults', () => {
     insecure: false,
     logLevel: 'info',
     adminToken: null,
+    credentialsKey: null,
     metricsToken: null,
   })
 })
@@ -99,7 +107,7 @@ verifies(
 )
 
 verifies('config:secrets:environment-only', () => {
-  expect(names.filter((name) => !flagged.includes(name))).toEqual(['adminToken', 'metricsToken'])
+  expect(names.filter((name) => !flagged.includes(name))).toEqual(['adminToken', 'credentialsKey', 'metricsToken'])
   const { settings } = parseHubConfig({ adminToken: 'flag', metricsToken: 'flag' }, {})
   expect(settings).toMatchObject({ adminToken: null, metricsToken: null })
 })
@@ -122,20 +130,20 @@ verifies('config:errors:all-at-once', () => {
   const { problems } = parseHubConfig(wrong, { RELAY_ADMIN_TOKEN: '', RELAY_METRICS_TOKEN: 'two words' })
   const sources = problems.map((problem) => problem.split(' ')[0])
   const flags = Object.keys(wrong).map((name) => flagOf(name))
-  expect(sources).toEqual([...flags, 'RELAY_ADMIN_TOKEN', 'RELAY_METRICS_TOKEN', '--upstream-token'])
+  expect(sources).toEqual([...flags, 'RELAY_ADMIN_TOKEN', 'RELAY_METRICS_TOKEN'])
   for (const problem of problems) expect(problem).toMatch(/^\S+ .{10,}/)
   const fromEnvironment = parseHubConfig({}, { RELAY_ADDR: 'nowhere', RELAY_POLL_HOLD_MS: 'x' })
   expect(fromEnvironment.problems.map((problem) => problem.split(' ')[0])).toEqual(['RELAY_ADDR', 'RELAY_POLL_HOLD_MS'])
 })
 
-describe('an upstream is whole or not there', () => {
-  test.each([
-    [{ upstreamUrl: 'https://host' }, /--upstream-token .* is missing/],
-    [{ upstreamToken: 'bot:secret' }, /--upstream-url .* is missing/],
-  ])('%j alone is a mistake', (flags, says) => {
-    const { problems } = parseHubConfig(flags, {})
-    expect(problems).toHaveLength(1)
-    expect(problems[0]).toMatch(says)
+describe('an upstream', () => {
+  test('may be an address alone: a person logs in there', () => {
+    expect(parseHubConfig({ upstreamUrl: 'https://host' }, {}).problems).toEqual([])
+  })
+
+  test('is not a token alone', () => {
+    const { problems } = parseHubConfig({ upstreamToken: 'bot:secret' }, {})
+    expect(problems).toEqual([expect.stringMatching(/--upstream-url .* is missing/)])
     expect(problems[0]).not.toContain('secret')
   })
 

@@ -9,6 +9,7 @@ import {
   readSwitch,
   type Setting,
 } from '../kit/settings.ts'
+import { readKey } from './credentials.ts'
 
 /** Every setting of the hub, with its default, once. */
 export const HUB_SETTINGS = {
@@ -46,6 +47,31 @@ export const HUB_SETTINGS = {
     fallback: null,
     read: readSecret,
   } satisfies Setting<string | null>,
+  upstreamHosts: {
+    flag: '--upstream-hosts',
+    placeholder: '<names>',
+    env: 'RELAY_UPSTREAM_HOSTS',
+    help: "further hosts (comma-separated) to which the service may move a login, beside its own domain's",
+    fallback: [],
+    fallbackText: 'none',
+    read: readNames,
+  } satisfies Setting<string[]>,
+  credentialsKeyFile: {
+    flag: '--credentials-key-file',
+    placeholder: '<file>',
+    env: 'RELAY_CREDENTIALS_KEY_FILE',
+    help: 'the key that stored bot logins are encrypted with',
+    fallback: null,
+    fallbackText: 'one that the hub makes in its data directory',
+    read: readFile,
+  } satisfies Setting<string | null>,
+  forgetLogins: {
+    flag: '--forget-logins',
+    env: 'RELAY_FORGET_LOGINS',
+    help: 'delete all stored bot logins at the start; for when their key is lost',
+    fallback: false,
+    read: readSwitch,
+  },
   cdnUrl: {
     flag: '--cdn-url',
     placeholder: '<url>',
@@ -151,6 +177,12 @@ export const HUB_SETTINGS = {
     fallback: null,
     read: readSecret,
   } satisfies Setting<string | null>,
+  credentialsKey: {
+    env: 'RELAY_CREDENTIALS_KEY',
+    help: 'that key itself: 64 hex digits, or 32 bytes in base64',
+    fallback: null,
+    read: readCredentialsKey,
+  } satisfies Setting<Buffer | null>,
   metricsToken: {
     env: 'RELAY_METRICS_TOKEN',
     help: 'with it, /metrics needs "Authorization: Bearer <this>"',
@@ -164,7 +196,13 @@ export type HubSettings = ReturnType<typeof readSettings<typeof HUB_SETTINGS>>['
 
 /** What {@link startHub} needs: the settings, with an upstream that is there. */
 export interface HubConfig extends HubSettings {
-  upstream: { url: string; token: string /** Which cursor belongs to it. */; source: string }
+  upstream: {
+    url: string
+    /** null: a person logs in by QR code. */
+    token: string | null
+    /** Which cursor belongs to it, where that does not follow from the address and the bot. */
+    source?: string
+  }
 }
 
 /** The settings, or everything that is wrong with them. */
@@ -175,8 +213,6 @@ export function parseHubConfig(
   const { values, problems } = readSettings(HUB_SETTINGS, flags, env)
   const said = (name: 'upstreamUrl' | 'upstreamToken') =>
     flags[name] !== undefined || env[HUB_SETTINGS[name].env] !== undefined
-  if (said('upstreamUrl') && !said('upstreamToken'))
-    problems.push('--upstream-token (or RELAY_UPSTREAM_TOKEN) is missing; the service at --upstream-url wants one')
   if (said('upstreamToken') && !said('upstreamUrl'))
     problems.push('--upstream-url (or RELAY_UPSTREAM_URL) is missing; --upstream-token is of no use without it')
   return { settings: values, problems }
@@ -185,6 +221,19 @@ export function parseHubConfig(
 function readFolder(text: string): string {
   if (text.trim() === '' || text.includes('\0')) throw new Error('must name a folder')
   return text
+}
+
+function readFile(text: string): string {
+  if (text.trim() === '' || text.includes('\0')) throw new Error('must name a file')
+  return text
+}
+
+/** The text is never repeated in the problem: it is a secret. */
+function readCredentialsKey(text: string): Buffer {
+  const key = readKey(text)
+  if (key === null)
+    throw new Error('must be 64 hex digits, or 32 bytes in base64 ("openssl rand -base64 32" makes one)')
+  return key
 }
 
 function readPrefix(text: string): string {

@@ -1,7 +1,6 @@
 import type { Metrics } from '../kit/metrics.ts'
+import type { Account } from './accounts.ts'
 import type { DeliveryDesk } from './delivery.ts'
-import type { Lane } from './lane.ts'
-import type { Link } from './link.ts'
 import type { Registry } from './registry.ts'
 import type { DeadLetterStore } from './store/port.ts'
 
@@ -37,13 +36,12 @@ export function observe(
   parts: {
     registry: Registry
     delivery: DeliveryDesk
-    lane: Lane
-    link: Link
+    accounts: () => readonly Account[]
     deadLetters: DeadLetterStore
     now: () => number
   },
 ): void {
-  const { registry, delivery, lane, link, deadLetters, now } = parts
+  const { registry, delivery, accounts, deadLetters, now } = parts
   metrics.gauge(
     'clients',
     'Registered clients by presence.',
@@ -67,20 +65,34 @@ export function observe(
     ['client'],
   )
   metrics.gauge('parked_polls', 'Client polls that wait for a message.', (gauge) => gauge.set(delivery.parked))
-  metrics.gauge('send_lane_waiting', 'Sends that wait for their turn.', (gauge) => gauge.set(lane.size))
+  metrics.gauge('send_lane_waiting', 'Sends that wait for their turn.', (gauge) =>
+    gauge.set(accounts().reduce((sum, { line }) => sum + line.waiting, 0)),
+  )
   // A store that is broken is when the other figures are wanted most.
   metrics.gauge(
     'dead_letters',
     'Dead letters that wait for an operator; -1 while the store does not answer.',
     async (gauge) => gauge.set(await deadLetters.count().catch(() => -1)),
   )
-  metrics.gauge('upstream_up', '1 while the messaging service is connected.', (gauge) => gauge.set(link.isUp() ? 1 : 0))
+  metrics.gauge(
+    'upstream_up',
+    '1 while the account is connected to the messaging service.',
+    (gauge) => {
+      gauge.reset()
+      for (const { name, line } of accounts()) gauge.set({ account: name }, line.link.isUp() ? 1 : 0)
+    },
+    ['account'],
+  )
   metrics.gauge(
     'upstream_last_poll_age_seconds',
-    'Since the last completed upstream poll; -1 before the first.',
+    "Since the account's last completed upstream poll; -1 before the first.",
     (gauge) => {
-      const { lastPollAt } = link.view()
-      gauge.set(lastPollAt === null ? -1 : (now() - lastPollAt) / 1000)
+      gauge.reset()
+      for (const { name, line } of accounts()) {
+        const { lastPollAt } = line.link.view()
+        gauge.set({ account: name }, lastPollAt === null ? -1 : (now() - lastPollAt) / 1000)
+      }
     },
+    ['account'],
   )
 }

@@ -3,33 +3,37 @@ import { AppError } from '../kit/errors.ts'
 import type { Log } from '../kit/log.ts'
 import type { Metrics } from '../kit/metrics.ts'
 import { type RateLimit, rateLimit } from '../kit/rate.ts'
-import { sleep } from '../kit/retry.ts'
+import { type Account, type Accounts, type AccountsOptions, DEFAULT_ACCOUNT, openAccounts } from './accounts.ts'
+import type { BotLogin } from './credentials.ts'
 import { type DeliveryDesk, openDelivery } from './delivery.ts'
 import { createFigures, type Figures, observe } from './figures.ts'
 import { freshDeliveries } from './fresh.ts'
-import { createIntake, type Intake } from './intake.ts'
-import { openLane } from './lane.ts'
-import { type Link, linkText, openLink } from './link.ts'
+import type { Intake } from './intake.ts'
+import { openLine } from './line.ts'
+import type { Link } from './link.ts'
+import { type Logins, openLogins } from './logins.ts'
 import type { HubMedia } from './media/relay.ts'
 import { type Client, type DeathReason, type IngestBatch, type IngestResult, MAX_QUEUE_MESSAGES } from './model.ts'
-import { type Outbound, openOutbound } from './outbound.ts'
-import { pollUpstream } from './poller.ts'
+import type { Outbound } from './outbound.ts'
+import { openPairings, type Pairings } from './pairings.ts'
+import { type NamedRecipient, type Recipient, recipientFinder } from './recipients.ts'
 import { openRegistry, type Registry } from './registry.ts'
 import type { HubStore } from './store/port.ts'
 import { createTraffic, type Traffic } from './traffic.ts'
-import { openTyping } from './typing.ts'
-import { type Upstream, UpstreamError } from './upstream/port.ts'
+import { type QrService, UpstreamError } from './upstream/port.ts'
 
 export interface HubOptions {
   store: HubStore
-  upstream: Upstream
+  /** The logins there are at the start, by account. */
+  logins: Map<string, BotLogin>
+  /** How a login is used, and where the ones made later are kept. */
+  accounts: Pick<AccountsOptions, 'connect' | 'vault' | 'configuredToken'>
+  /** The messaging service: where QR logins begin, and where else it may send them. */
+  service: { url: string; hosts: readonly string[]; qr: QrService; loginPauseMs?: number }
   doorbell: Doorbell
   metrics: Metrics
   log: Log
   now: () => number
-  account: string
-  /** Names the service and the bot behind `upstream`, so that a cursor is never shown to another. */
-  cursorSource: string
   holdMs: number
   commandPrefix: string
   pacingMs: number
@@ -40,21 +44,9 @@ export interface HubOptions {
   cdnUrl: string
   /** null: clients reach the service's file store themselves. */
   media?: HubMedia | null
+  /** How long clients that pair are made to wait; for tests. */
+  pairing?: { holdMs: number; pauseMs: number }
   retry?: { firstRetryMs: number; mostRetryMs: number }
-}
-
-/** How a client says whom it means. */
-interface NamedRecipient {
-  contextToken?: string | undefined
-  userId?: string | undefined
-  /** The field the user's id came in, for an error that names it. */
-  userField: string
-}
-
-/** Whom a client's message is for. */
-export interface Recipient {
-  account: string
-  userId: string
 }
 
 /** The relay hub, without its HTTP. */
@@ -62,9 +54,13 @@ export interface Hub {
   readonly store: HubStore
   readonly registry: Registry
   readonly delivery: DeliveryDesk
-  readonly outbound: Outbound
-  readonly intake: Intake
-  readonly link: Link
+  readonly accounts: Accounts
+  readonly logins: Logins
+  readonly pairings: Pairings
+  /** Sends from the account that the order names. */
+  readonly outbound: Pick<Outbound, 'send'>
+  /** The link of the account that is worst off. */
+  readonly link: Pick<Link, 'view' | 'isUp'>
   readonly figures: Figures
   readonly rate: RateLimit
   readonly traffic: Traffic
@@ -75,23 +71,24 @@ export interface Hub {
   recipient(client: Client, named: NamedRecipient): Promise<Recipient>
   showTyping(client: Client, recipient: Recipient, on: boolean): Promise<void>
   stopTyping(client: Client): void
-  uploadUrl(body: string): Promise<string>
+  /** An upload address for something that is to go to `userId`. */
+  uploadUrl(client: Client, userId: string | null, body: string): Promise<string>
+  /** Where a text from this user would go now; nothing is changed. */
+  dryRun(account: string | undefined, ...said: Parameters<Intake['dryRun']>): ReturnType<Intake['dryRun']>
   /** A new client, with its queue, and its token. */
   addClient: Registry['register']
   removeClient(client: Client): Promise<number>
   /** False while what comes from the service cannot be stored. */
   readonly isStoring: boolean
+  /** True until every account there was at the start has been tried. */
+  readonly isStarting: boolean
   /** Stops polling upstream, answers every parked poll, and lets what is under way end. */
   drain(): Promise<void>
 }
 
-const CONTEXT_LASTS_MS = 7 * 24 * 60 * 60_000
 const EXPIRE_EVERY_MS = 60_000
 const PRUNE_EVERY_MS = 60 * 60_000
 const CALL_MS = 10_000
-const GOODBYE_MS = 1_500
-const LAST_CALLS_MS = 5_000
-const MAX_SENDS_IN_FLIGHT = 32
 const BOUNDS = {
   maxMessages: MAX_QUEUE_MESSAGES,
   maxBytes: 64 * 1024 * 1024,
@@ -104,33 +101,10 @@ const BOUNDS = {
 
 /** Opens the hub on its store and starts polling upstream. */
 export async function openHub(options: HubOptions): Promise<Hub> {
-  const { store, upstream, doorbell, metrics, log, now, account } = options
-  const stopping = new AbortController()
+  const { store, doorbell, metrics, log, now } = options
   const figures = createFigures(metrics)
   const traffic = createTraffic(now)
   const registry = await openRegistry(store.clients, now)
-  const link = openLink({ now, log, silentAfterMs: 2 * options.upstreamHoldMs })
-  link.onChange(({ state }) => figures.linkChanges.inc({ link: state }))
-  const lane = openLane({ pacingMs: options.pacingMs, maxInFlight: MAX_SENDS_IN_FLIGHT, now })
-  const typing = openTyping({ upstream, now, log })
-  const outbound = openOutbound({
-    store,
-    upstream,
-    lane,
-    now,
-    log,
-    onThrottled: link.throttled,
-    onAccepted: (send) => {
-      figures.sends.inc({ outcome: send.state })
-      if (send.clientId !== null) traffic.count(send.clientId, 'sent')
-      typing.stop(send)
-    },
-    onFailed: (kind) => figures.sends.inc({ outcome: kind }),
-  })
-  let isStoring = true
-  const onStoring = (works: boolean) => {
-    isStoring = works
-  }
   const noteDead = (clientId: number, reason: DeathReason, count: number) => {
     log.warn('messages became dead letters', { clientId, count, reason })
     figures.died.inc({ reason }, count)
@@ -144,29 +118,47 @@ export async function openHub(options: HubOptions): Promise<Hub> {
     now,
     onBuried(clientId, count, reason, sends) {
       noteDead(clientId, reason, count)
-      outbound.resume(sends)
+      accounts.resume(sends)
     },
   })
   registry.onRevoked(delivery.revoke)
-  const intake = createIntake({
-    store,
-    registry,
-    account,
-    cursorSource: options.cursorSource,
-    bounds: BOUNDS,
-    prefix: options.commandPrefix,
-    linkText: () => linkText(link),
-    now,
-    onStored: tell,
+  const accounts = openAccounts({
+    ...options.accounts,
+    serviceUrl: options.service.url,
+    log,
+    openLine: (account) =>
+      openLine({
+        account,
+        store,
+        log,
+        now,
+        pacingMs: options.pacingMs,
+        upstreamHoldMs: options.upstreamHoldMs,
+        retry: options.retry,
+        intake: { registry, bounds: BOUNDS, prefix: options.commandPrefix, onStored: tell },
+        onLink: ({ state }) => figures.linkChanges.inc({ link: state }),
+        onAccepted({ state, clientId }) {
+          figures.sends.inc({ outcome: state })
+          if (clientId !== null) traffic.count(clientId, 'sent')
+        },
+        onFailed: (kind) => figures.sends.inc({ outcome: kind }),
+      }),
   })
-  observe(metrics, { registry, delivery, lane, link, deadLetters: store.deadLetters, now })
-
-  outbound.resume(await store.sends.recover(now()))
-  const cursor = await store.messages.cursor(account, options.cursorSource)
-  const polling = pollUpstream(
-    { upstream, link, keep: intake.take, cursor, now, log, onStoring, ...options.retry },
-    stopping.signal,
-  )
+  const logins = openLogins({
+    service: options.service.qr,
+    hosts: { baseUrl: options.service.url, more: options.service.hosts },
+    now,
+    log,
+    accept: accounts.accept,
+    ...(options.service.loginPauseMs === undefined ? {} : { pauseMs: options.service.loginPauseMs }),
+  })
+  const pairings = openPairings({ now, ...options.pairing })
+  observe(metrics, { registry, delivery, accounts: accounts.all, deadLetters: store.deadLetters, now })
+  // Before the first poll: what is under way from here on is none of the last run's.
+  const left = await store.sends.recover(now())
+  await accounts.start(options.logins)
+  accounts.resume(left)
+  let starting: readonly Account[] = accounts.all()
   const timers = [
     every(EXPIRE_EVERY_MS, 'expire', delivery.expire),
     every(PRUNE_EVERY_MS, 'prune', () => store.messages.prune(now())),
@@ -176,9 +168,11 @@ export async function openHub(options: HubOptions): Promise<Hub> {
     store,
     registry,
     delivery,
-    outbound,
-    intake,
-    link,
+    accounts,
+    logins,
+    pairings,
+    outbound: { send: async (order) => lineOf(order.account).outbound.send(order) },
+    link: { view: () => accounts.worst().view, isUp: accounts.isUp },
     figures,
     traffic,
     rate: rateLimit(options.requestsPerSecond, now),
@@ -186,17 +180,29 @@ export async function openHub(options: HubOptions): Promise<Hub> {
     cdnUrl: options.cdnUrl,
     media: options.media ?? null,
     get isStoring() {
-      return isStoring
+      return accounts.all().every(({ line }) => line.isStoring)
     },
-    recipient,
+    get isStarting() {
+      starting = starting.filter(({ line }) => line.link.view().state === 'connecting')
+      return starting.length > 0
+    },
+    recipient: recipientFinder({ store, delivery, accounts: accounts.all, now }),
     async showTyping({ id }, { account, userId }, on) {
+      const { typing } = lineOf(account)
       if (!on) return typing.stop({ account, userId })
       const conversation = await store.conversations.get(account, userId)
       const contextToken = conversation?.upstreamToken ?? null
       await orDown(typing.start({ clientId: id, account, userId: conversation?.userId ?? userId, contextToken }))
     },
-    stopTyping: ({ id }) => typing.stopClient(id),
-    uploadUrl: (body) => orDown(upstream.uploadUrl(body, AbortSignal.timeout(CALL_MS))),
+    stopTyping: ({ id }) => {
+      for (const { line } of accounts.all()) line.typing.stopClient(id)
+    },
+    async uploadUrl(client, userId, body) {
+      const { upstream } = await uploadLine(client, userId)
+      return orDown(upstream.uploadUrl(body, AbortSignal.timeout(CALL_MS)))
+    },
+    dryRun: (account, ...said) =>
+      (account === undefined ? usual() : accounts.named(account)).line.intake.dryRun(...said),
     async addClient(name, how) {
       const added = await registry.register(name, how)
       delivery.position(added.client.id)
@@ -205,7 +211,7 @@ export async function openHub(options: HubOptions): Promise<Hub> {
     async removeClient({ id }) {
       const died = await registry.remove(id)
       delivery.forget(id)
-      typing.stopClient(id)
+      for (const { line } of accounts.all()) line.typing.stopClient(id)
       traffic.forget(id)
       if (died > 0) noteDead(id, 'client_removed', died)
       return died
@@ -213,18 +219,9 @@ export async function openHub(options: HubOptions): Promise<Hub> {
     async drain() {
       for (const timer of timers) clearInterval(timer)
       delivery.drain()
-      stopping.abort()
-      outbound.stop()
-      // A call that hangs is left behind: its send is `unknown` after the restart.
-      const ended = new AbortController()
-      const lastCalls = Promise.race([
-        Promise.all([lane.stop(), typing.close()]),
-        sleep(LAST_CALLS_MS, ended.signal),
-      ]).finally(() => ended.abort())
-      await Promise.all([polling, lastCalls])
-      await upstream
-        .notify('stop', AbortSignal.timeout(GOODBYE_MS))
-        .catch(() => log.debug('the service did not take the goodbye'))
+      pairings.close()
+      await logins.close()
+      await accounts.drain()
     },
   }
 
@@ -237,24 +234,27 @@ export async function openHub(options: HubOptions): Promise<Hub> {
     if (quarantined.length > 0)
       log.warn('messages could not be read and were set aside', { count: quarantined.length, account: batch.account })
     delivery.advance(result.positions, freshDeliveries(batch, result))
-    outbound.resume(result.sends)
+    accounts.resume(result.sends)
   }
 
-  async function recipient(client: Client, { contextToken, userId, userField }: NamedRecipient): Promise<Recipient> {
-    if (contextToken) {
-      const owner = await store.deliveries.resolveContext(contextToken)
-      if (owner === null || owner.clientId !== client.id || now() - owner.createdAt > CONTEXT_LASTS_MS)
-        throw unknownContext()
-      if (userId && userId.toLowerCase() !== owner.userId.toLowerCase()) {
-        throw new AppError('bad_request', `${userField} is not the user that context_token speaks of; leave it out.`, {
-          details: { field: userField },
-        })
-      }
-      delivery.used(owner)
-      return { account: owner.account, userId: owner.userId }
-    }
-    if (userId && (await store.conversations.hasSeen(client.id, account, userId))) return { account, userId }
-    throw unknownContext()
+  function lineOf(account: string) {
+    const found = accounts.get(account)
+    if (found) return found.line
+    throw new AppError('upstream_down', `The bot account ${account} is logged out; log it in again.`, {
+      retryAfterMs: 30_000,
+    })
+  }
+
+  function usual(): Account {
+    return accounts.get(DEFAULT_ACCOUNT) ?? accounts.all()[0] ?? accounts.named(DEFAULT_ACCOUNT)
+  }
+
+  /** The account that knows the user; any that the client may use will do where nobody knows him. */
+  async function uploadLine(client: Client, userId: string | null) {
+    const mine = accounts.all().filter(({ name }) => client.account === null || client.account === name)
+    for (const { name, line } of mine)
+      if (userId !== null && (await store.conversations.hasSeen(client.id, name, userId))) return line
+    return (mine.find(({ line }) => line.link.isUp()) ?? mine[0] ?? usual()).line
   }
 
   function every(ms: number, what: string, work: () => Promise<unknown>): NodeJS.Timeout {
@@ -272,14 +272,6 @@ export async function openHub(options: HubOptions): Promise<Hub> {
     }
     return setInterval(() => void run(), ms).unref()
   }
-}
-
-/** The same text for an unknown, an expired and somebody else's token: nothing can be learnt by trying. */
-function unknownContext(): AppError {
-  return new AppError(
-    'unknown_context',
-    'This context_token is not known for this client, or has expired; use the one of a recent message.',
-  )
 }
 
 /** Calls that are worth nothing later: what the service says no to, and what does not reach it. */

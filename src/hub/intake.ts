@@ -29,7 +29,7 @@ export interface Intake {
 
 export function createIntake(options: IntakeOptions): Intake {
   const { store, registry, account, now } = options
-  const routable = routableClients(registry)
+  const routable = routableClients(registry, account)
 
   return {
     async take({ messages, cursor }) {
@@ -150,14 +150,16 @@ export function newContextToken(now: number): string {
   return `ctx_${now.toString(36).padStart(TIME_CHARS, '0')}${random.toString('base64url', randomUsed - TOKEN_BYTES, randomUsed)}`
 }
 
-/** The clients as routing sees them; made anew only when one comes or goes, since every batch asks. */
-function routableClients(registry: Registry): () => RoutableClient[] {
+/** The clients of an account as routing sees them; made anew only when one comes, goes or changes: every batch asks. */
+function routableClients(registry: Registry, account: string): () => RoutableClient[] {
   let all: readonly Client[] = []
   let routable: RoutableClient[] = []
   return () => {
     if (all !== registry.all()) {
       all = registry.all()
-      routable = all.map((client) => liveView(client, registry))
+      routable = all
+        .filter((client) => client.account === null || client.account === account)
+        .map((client) => liveView(client, registry))
     }
     return routable
   }

@@ -8,7 +8,7 @@ const SILENT_AFTER_MS = 70_000
 
 function newLink() {
   let at = START
-  const link = openLink({ now: () => at, log: silentLog, silentAfterMs: SILENT_AFTER_MS })
+  const link = openLink({ account: 'main', now: () => at, log: silentLog, silentAfterMs: SILENT_AFTER_MS })
   const changes: LinkView[] = []
   link.onChange((view) => changes.push(view))
   return {

@@ -30,19 +30,24 @@ export interface Link {
 }
 
 export interface LinkOptions {
+  /** The bot account it is the link of. */
+  account: string
   now: () => number
   log: Log
   /** With no completed poll for this long the link counts as broken, whatever it says. */
   silentAfterMs: number
 }
 
-const ACTIONS: Partial<Record<LinkState, string>> = {
-  needs_login: 'The bot login has expired. Log in again and give the hub the new token.',
-  misconfigured: 'Check --upstream-url: what answers there does not speak the bot protocol.',
+/** What a person has to do. */
+function actionFor(state: LinkState, account: string): string | null {
+  if (state === 'needs_login')
+    return `The bot login is missing or has expired. Log in again: "switchboard login ${account}", or in the panel at /hub/ui.`
+  if (state === 'misconfigured') return 'Check --upstream-url: what answers there does not speak the bot protocol.'
+  return null
 }
 
 /** Starts as `connecting`. */
-export function openLink({ now, log, silentAfterMs }: LinkOptions): Link {
+export function openLink({ account, now, log, silentAfterMs }: LinkOptions): Link {
   const listeners: ((view: LinkView) => void)[] = []
   let state: LinkState = 'connecting'
   let reason = 'starting'
@@ -65,7 +70,7 @@ export function openLink({ now, log, silentAfterMs }: LinkOptions): Link {
             : reason,
         since: silent ? lastAnswerAt() + silentAfterMs : shown === 'throttled' ? throttledSince : since,
         nextRetryAt: shown === 'throttled' ? throttledUntil : nextRetryAt,
-        action: ACTIONS[shown] ?? null,
+        action: actionFor(shown, account),
         lastPollAt,
       }
     },
@@ -79,7 +84,7 @@ export function openLink({ now, log, silentAfterMs }: LinkOptions): Link {
     throttled(untilMs) {
       if (throttledUntil <= now()) throttledSince = now()
       throttledUntil = Math.max(throttledUntil, untilMs)
-      log.warn('upstream throttles sends', { forMs: throttledUntil - now() })
+      log.warn('upstream throttles sends', { account, forMs: throttledUntil - now() })
     },
     onChange: (listener) => void listeners.push(listener),
   }
@@ -101,8 +106,8 @@ export function openLink({ now, log, silentAfterMs }: LinkOptions): Link {
       if (to !== 'connected') reason = why
       return
     }
-    const level = ACTIONS[to] === undefined ? 'info' : 'warn'
-    log[level]('upstream link changed', { from: state, to, reason: why })
+    const level = actionFor(to, account) === null ? 'info' : 'warn'
+    log[level]('upstream link changed', { account, from: state, to, reason: why })
     state = to
     reason = why
     since = now()

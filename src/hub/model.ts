@@ -18,6 +18,8 @@ export interface Client {
   passthrough: string[]
   /** It has echoed a cursor of ours before, so an empty cursor means that it lost its state. */
   echoesCursor: boolean
+  /** The bot account whose messages it gets; null: those of all. */
+  account: string | null
 }
 
 /** A virtual token, known only by its SHA-256 (hex). */

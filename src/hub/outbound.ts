@@ -208,8 +208,8 @@ export function openOutbound(options: OutboundOptions): Outbound {
     if (failure?.kind === 'throttled') beSilent()
     if (
       flight.detached &&
-      failure?.kind === 'unreachable' &&
-      !failure.ambiguous &&
+      // Not a thing arrived: the link is down, or the account waits for its login.
+      ((failure?.kind === 'unreachable' && !failure.ambiguous) || failure?.kind === 'expired') &&
       now() - flight.send.createdAt < RETRY_FOR_MS
     ) {
       await record(flight, 'queued').catch(() => undefined)

@@ -40,7 +40,7 @@ function startPoller({
 }: Script) {
   /** What was done, in order: `notify`, `poll <cursor>`, `keep <messages>`. */
   const done: string[] = []
-  const link = openLink({ now: Date.now, log: silentLog, silentAfterMs: 70_000 })
+  const link = openLink({ account: 'main', now: Date.now, log: silentLog, silentAfterMs: 70_000 })
   const states: string[] = []
   link.onChange(({ state }) => states.push(state))
   const stopping = new AbortController()

@@ -13,7 +13,10 @@ export interface Registry {
   authenticate(token: string): { client: Client; tokenHash: string } | undefined
   /** Whether a token that was let in is still good: an overlap may have ended since. */
   isGood(tokenHash: string): boolean
-  register(name: string, options: { label: string; fallback: boolean }): Promise<{ client: Client; token: string }>
+  register(
+    name: string,
+    options: { label: string; fallback: boolean; account?: string | null },
+  ): Promise<{ client: Client; token: string }>
   update(id: number, patch: ClientPatch): Promise<Client>
   /** A new token; the old ones stay good for `overlapMs`. */
   rotate(id: number, overlapMs: number): Promise<string>
@@ -68,11 +71,11 @@ export async function openRegistry(store: ClientStore, now: () => number): Promi
       const known = tokens.get(tokenHash)
       return known !== undefined && (known.expiresAt === null || known.expiresAt > now())
     },
-    register: (name, { label, fallback }) =>
+    register: (name, { label, fallback, account = null }) =>
       serially(async () => {
         const token = newToken()
         const tokenHash = hashToken(token)
-        const client = await store.create({ name, label, fallback, tokenHash, now: now() })
+        const client = await store.create({ name, label, fallback, account, tokenHash, now: now() })
         keep(client)
         tokens.set(tokenHash, { hash: tokenHash, clientId: client.id, expiresAt: null })
         return { client, token }

@@ -11,6 +11,8 @@ export interface QrProgress {
   bot_token?: string
   ilink_bot_id?: string
   ilink_user_id?: string
+  /** With `scaned_but_redirect`. */
+  redirect_host?: string | undefined
 }
 
 /** Logins by QR code: the bot shows a code, a phone scans it. A change rings {@link qrKey}. */
@@ -39,7 +41,7 @@ interface Code {
 const LIFETIME_MS = 2 * 60_000
 const MOST_CODES = 1_000
 const MOST_WRONG_CODES = 3
-const FINAL: ReadonlySet<QrStatus> = new Set(['confirmed', 'expired', 'verify_code_blocked'])
+const FINAL: ReadonlySet<QrStatus> = new Set(['confirmed', 'expired', 'verify_code_blocked', 'binded_redirect'])
 
 /** The doorbell key of a code. */
 export function qrKey(qrcode: string): string {
@@ -74,7 +76,12 @@ export function createQrLogin(
     scan(body) {
       const code = scannable(body.qrcode)
       code.scanned = body
-      if (code.status === 'wait') advance(code, 'scaned')
+      if (body.already_bound) {
+        advance(code, 'binded_redirect')
+        return view(code)
+      }
+      if (body.redirect_host !== undefined) advance(code, 'scaned_but_redirect')
+      else if (code.status === 'wait') advance(code, 'scaned')
       if (body.confirm === false) return view(code)
       if (body.verify_code === undefined) confirm(code)
       else advance(code, 'need_verifycode')
@@ -116,7 +123,7 @@ export function createQrLogin(
     if (code === undefined) {
       throw new AppError('unknown_qr', 'There is no such QR code; GET /sim/qr lists them.', { details })
     }
-    if (code.status === 'wait' || code.status === 'scaned') return code
+    if (['wait', 'scaned', 'scaned_but_redirect'].includes(code.status)) return code
     if (code.status === 'expired')
       throw new AppError('qr_expired', 'The QR code has expired; let the bot ask for another.')
     throw new AppError('qr_used', `The QR code was scanned already (${code.status}).`, { details })
@@ -136,6 +143,7 @@ export function createQrLogin(
 }
 
 function progress(code: Code | undefined, status: QrStatus): QrProgress {
+  if (status === 'scaned_but_redirect') return { status, redirect_host: code?.scanned.redirect_host }
   return status === 'confirmed' ? { status, ...code?.login } : { status }
 }
 

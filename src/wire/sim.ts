@@ -178,10 +178,22 @@ export const ScanBody = strict({
   verify_code: Type.Optional(Type.String({ minLength: 1, maxLength: 20 })),
   /** False: scanned, not confirmed yet; scan again to confirm. */
   confirm: Type.Optional(Type.Boolean()),
+  /** The service sends the bot on to this host (`name` or `name:port`) for the rest of the login. */
+  redirect_host: Type.Optional(Type.String({ pattern: '^[A-Za-z0-9.:_-]{1,200}$' })),
+  /** The phone's owner has a bot already: the login ends there. */
+  already_bound: Type.Optional(Type.Boolean()),
 })
 export type ScanBody = Static<typeof ScanBody>
 
-export type QrStatus = 'wait' | 'scaned' | 'need_verifycode' | 'verify_code_blocked' | 'confirmed' | 'expired'
+export type QrStatus =
+  | 'wait'
+  | 'scaned'
+  | 'scaned_but_redirect'
+  | 'need_verifycode'
+  | 'verify_code_blocked'
+  | 'binded_redirect'
+  | 'confirmed'
+  | 'expired'
 
 export const QrQuery = strict({ qrcode: Type.Optional(Type.String({ minLength: 1, maxLength: 200 })) })
 

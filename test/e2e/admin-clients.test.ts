@@ -107,6 +107,7 @@ verifies('hub:client:get', async () => {
       default: false,
       fallback: false,
       passthrough: [],
+      account: null,
     })
   }
   expect((await clientAt(hub, 'PLAIN')).name).toBe('plain')

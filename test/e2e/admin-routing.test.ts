@@ -66,15 +66,19 @@ verifies('hub:dry-run:changes-nothing', async () => {
 
 verifies(['hub:upstream:link-state', 'health:report:detail'], async () => {
   const hub = await startTestHub()
-  const upstream = async () => (await hub.call('GET', '/hub/upstream')).body
+  const upstream = async () => (await hub.call('GET', '/hub/upstream')).body.accounts[0]
   await until(async () => (await upstream()).state === 'connected')
   expect(await upstream()).toEqual({
+    account: 'main',
     state: 'connected',
     reason: expect.stringMatching(/./),
     since: expect.stringMatching(ISO_UTC),
     next_retry_at: null,
     action: null,
     last_poll_at: null,
+    bot_id: null,
+    user_id: null,
+    base_url: hub.sim.url,
   })
   await hub.say('ann', 'hello')
   expect((await upstream()).last_poll_at).toMatch(ISO_UTC)

@@ -21,7 +21,16 @@ verifies(['health:report:fields', 'health:report:ok', 'health:report:always-200'
   expect(headers.get('content-type')).toBe('application/json; charset=utf-8')
   const { upstream_detail: detail, ...report } = body
   expect(report).toEqual({ status: 'ok', upstream: 'connected', clients: { online: 0, total: 0 } })
-  expect(Object.keys(detail)).toEqual(['state', 'reason', 'since', 'next_retry_at', 'action', 'last_poll_at'])
+  expect(Object.keys(detail)).toEqual([
+    'account',
+    'state',
+    'reason',
+    'since',
+    'next_retry_at',
+    'action',
+    'last_poll_at',
+    'accounts',
+  ])
   expect((await hub.call('HEAD', '/health')).status).toBe(200)
 })
 
@@ -239,7 +248,7 @@ verifies('metrics:text:documented', async () => {
   const values = new Map(valueRows.map(([, label = '', text = '']) => [label, ticked(text)]))
   const used = families.flatMap(({ samples }) => samples.flatMap(({ labels }) => Object.entries(labels)))
   expect([...values.keys()]).toEqual([...new Set(used.map(([label]) => label))].filter((one) => one !== 'le').sort())
-  for (const [label, value] of used.filter(([label]) => !['le', 'client'].includes(label)))
+  for (const [label, value] of used.filter(([label]) => !['le', 'client', 'account'].includes(label)))
     expect(values.get(label), label).toContain(value)
 })
 

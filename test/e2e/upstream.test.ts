@@ -90,7 +90,7 @@ verifies(
     await untilHealth(hub, 'needs_login')
     expect(await health(hub)).toMatchObject(DOWN)
     const { body } = await hub.call('GET', '/hub/upstream')
-    expect(body.action).toContain('Log in again')
+    expect(body.accounts[0].action).toContain('Log in again')
 
     // Everything that does not need the service works; what does says so, and never with -14.
     const idle = await onlineClient(hub, 'late')
@@ -224,7 +224,7 @@ verifies(
     hub.sim.control.faults.add({ kind: 'throttle', count: 1 })
     expect((await hub.send(token, context('ann'), 'hello')).status).toBe(429)
     expect(await health(hub)).toEqual({ status: 'ok', upstream: 'connected', state: 'throttled' })
-    const { body } = await hub.call('GET', '/hub/upstream')
+    const [body] = (await hub.call('GET', '/hub/upstream')).body.accounts
     expect(body).toMatchObject({ state: 'throttled', reason: expect.stringMatching(/./), action: null })
     expect(Date.parse(body.next_retry_at)).toBeGreaterThan(Date.parse(body.since))
     // Messages come in all the while.

@@ -1,5 +1,6 @@
 import { randomBytes } from 'node:crypto'
 import { onTestFinished } from 'vitest'
+import type { BotLogin } from '../../src/hub/credentials.ts'
 import { hubServer } from '../../src/hub/http/server.ts'
 import { type Hub, openHub } from '../../src/hub/hub.ts'
 import { createMediaRelay } from '../../src/hub/media/relay.ts'
@@ -7,7 +8,9 @@ import { openMemoryStore } from '../../src/hub/store/memory.ts'
 import type { HubStore } from '../../src/hub/store/port.ts'
 import { ilinkCdn } from '../../src/hub/upstream/cdn.ts'
 import { ilinkUpstream } from '../../src/hub/upstream/ilink.ts'
-import type { Upstream } from '../../src/hub/upstream/port.ts'
+import { ilinkLogin } from '../../src/hub/upstream/ilink-login.ts'
+import type { QrService, Upstream } from '../../src/hub/upstream/port.ts'
+import { openVault } from '../../src/hub/vault.ts'
 import { memoryDoorbell } from '../../src/kit/doorbell.ts'
 import { listen } from '../../src/kit/http.ts'
 import { type Log, silentLog } from '../../src/kit/log.ts'
@@ -21,6 +24,12 @@ export interface TestHubOptions {
   upstream?: Upstream
   /** A sim that is there already, and is not stopped. */
   sim?: RunningSim
+  /** Who is logged in at the start; the sim's default bot as `main` when absent. */
+  logins?: Map<string, BotLogin>
+  /** Of the stored logins. */
+  key?: Buffer
+  qr?: QrService
+  upstreamHosts?: string[]
   holdMs?: number
   pacingMs?: number
   commandPrefix?: string
@@ -79,7 +88,7 @@ export async function startTestHub(options: TestHubOptions = {}): Promise<TestHu
     options.sim ??
     (await startSim({ host: '127.0.0.1', port: 0, botToken: 'sim@im.bot:token', holdMs: 5_000, log: silentLog }))
   const store = options.store ?? (await openMemoryStore())
-  const link = ilinkUpstream({ baseUrl: sim.url, botToken: sim.botToken })
+  const { upstream } = options
   const cdn = options.mediaRelay ? ilinkCdn() : null
   const metrics = createMetrics('switchboard_hub_')
   let aheadMs = 0
@@ -88,13 +97,30 @@ export async function startTestHub(options: TestHubOptions = {}): Promise<TestHu
   let draining = false
   const hub = await openHub({
     store,
-    upstream: options.upstream ?? link,
+    logins:
+      options.logins ??
+      new Map([
+        [
+          'main',
+          { botToken: sim.botToken, baseUrl: sim.url, botId: null, userId: null, source: 'sim', replaces: null },
+        ],
+      ]),
+    accounts: {
+      connect: (login) =>
+        upstream === undefined ? ilinkUpstream(login) : { ...upstream, close: () => Promise.resolve() },
+      vault: openVault(store.credentials, options.key ?? randomBytes(32), now),
+      configuredToken: null,
+    },
+    service: {
+      url: sim.url,
+      hosts: options.upstreamHosts ?? [],
+      qr: options.qr ?? ilinkLogin({ baseUrl: sim.url }),
+      loginPauseMs: 10,
+    },
     doorbell: memoryDoorbell(),
     metrics,
     log,
     now,
-    account: 'main',
-    cursorSource: 'sim',
     holdMs: options.holdMs ?? 300,
     commandPrefix: options.commandPrefix ?? '/',
     pacingMs: options.pacingMs ?? 0,
@@ -107,6 +133,7 @@ export async function startTestHub(options: TestHubOptions = {}): Promise<TestHu
       cdn,
       publicUrl: options.publicUrl ?? null,
     },
+    pairing: { holdMs: 100, pauseMs: 10 },
     retry: { firstRetryMs: 20, mostRetryMs: 200 },
   })
   const { adminToken = null, metricsToken = null, insecure = false, allowedHosts = [] } = options
@@ -116,6 +143,7 @@ export async function startTestHub(options: TestHubOptions = {}): Promise<TestHu
     metricsToken,
     insecure,
     allowedHosts,
+    publicUrl: null,
     now,
     metrics,
     isDraining: () => draining,
@@ -130,7 +158,6 @@ export async function startTestHub(options: TestHubOptions = {}): Promise<TestHu
       await hub.drain()
       app.server.closeAllConnections()
       await app.close()
-      await link.close()
       await cdn?.close()
       if (options.store === undefined) await store.close()
       if (options.sim === undefined) await sim.stop()

@@ -6,17 +6,18 @@ import type { Hub } from '../hub.ts'
 import type { Client } from '../model.ts'
 import { clientNamed } from '../registry.ts'
 import type { AdminAuth } from './admin-auth.ts'
+import { bodyOf, iso } from './bodies.ts'
+import { knownAccount, validName, validText } from './client-fields.ts'
 import { letterRoutes } from './letter-routes.ts'
+import { pairingAdminRoutes } from './pairing-routes.ts'
 import { panelRoutes } from './panel-routes.ts'
+import { upstreamRoutes } from './upstream-routes.ts'
 
 const checkRegister = checker(RegisterBody)
 const checkPatch = checker(PatchClientBody)
 const checkRotate = checker(RotateBody)
 const checkDefault = checker(DefaultClientBody)
 const checkDryRun = checker(DryRunBody)
-
-const MAX_NAME = 64
-const CONTROL = /[\p{Cc}\p{Cs}\u2028\u2029\u202a-\u202e\u2066-\u2069]/u
 
 /** Routes with a client's name in the path. */
 interface Named {
@@ -31,10 +32,14 @@ export function adminRoutes(app: HttpServer, hub: Hub, auth: AdminAuth): void {
     scope.addHook('onRequest', async (request) => auth.check(request))
 
     scope.post('/hub/register', async (request, reply) => {
-      const { name, label, fallback = false } = checkRegister(bodyOf(request))
+      const { name, label, fallback = false, account = null } = checkRegister(bodyOf(request))
       const wanted = validName(name)
       const shown = label === undefined || label.trim() === '' ? wanted : validText('label', label.trim())
-      const { client, token } = await hub.addClient(wanted, { label: shown, fallback })
+      const { client, token } = await hub.addClient(wanted, {
+        label: shown,
+        fallback,
+        account: knownAccount(hub, account),
+      })
       return reply.code(201).send({ name: client.name, label: client.label, token, created_at: iso(client.createdAt) })
     })
 
@@ -47,12 +52,13 @@ export function adminRoutes(app: HttpServer, hub: Hub, auth: AdminAuth): void {
 
     scope.patch<Named>('/hub/clients/:name', async (request) => {
       const client = clientNamed(registry, request.params.name)
-      const { label, default: isDefault, fallback, passthrough } = checkPatch(bodyOf(request))
+      const { label, default: isDefault, fallback, passthrough, account } = checkPatch(bodyOf(request))
       const updated = await registry.update(client.id, {
         ...(label === undefined ? {} : { label: validText('label', label.trim()) || client.name }),
         ...(isDefault === undefined ? {} : { isDefault }),
         ...(fallback === undefined ? {} : { fallback }),
         ...(passthrough === undefined ? {} : { passthrough: passthrough.map(commandName) }),
+        ...(account === undefined ? {} : { account: knownAccount(hub, account) }),
       })
       return details(updated)
     })
@@ -80,8 +86,8 @@ export function adminRoutes(app: HttpServer, hub: Hub, auth: AdminAuth): void {
     })
 
     scope.post('/hub/route/dry-run', async (request) => {
-      const { user, text } = checkDryRun(bodyOf(request))
-      const { state, reason, targets, choose, notices, text: passed } = await hub.intake.dryRun(user, text)
+      const { user, text, account } = checkDryRun(bodyOf(request))
+      const { state, reason, targets, choose, notices, text: passed } = await hub.dryRun(account, user, text)
       return {
         state,
         reason,
@@ -92,7 +98,8 @@ export function adminRoutes(app: HttpServer, hub: Hub, auth: AdminAuth): void {
       }
     })
 
-    scope.get('/hub/upstream', async () => upstreamDetail(hub))
+    upstreamRoutes(scope, hub)
+    pairingAdminRoutes(scope, hub)
     letterRoutes(scope, hub)
     panelRoutes(scope, hub)
   })
@@ -111,54 +118,9 @@ export function adminRoutes(app: HttpServer, hub: Hub, auth: AdminAuth): void {
   }
 
   function details(client: Client) {
-    const { isDefault, fallback, passthrough, createdAt } = client
-    return { ...summary(client), created_at: iso(createdAt), default: isDefault, fallback, passthrough }
+    const { isDefault, fallback, passthrough, createdAt, account } = client
+    return { ...summary(client), created_at: iso(createdAt), default: isDefault, fallback, passthrough, account }
   }
-}
-
-/** The state of the link with what a person needs to know. */
-export function upstreamDetail({ link }: Hub) {
-  const { state, reason, since, nextRetryAt, action, lastPollAt } = link.view()
-  return {
-    state,
-    reason,
-    since: iso(since),
-    next_retry_at: nextRetryAt === null ? null : iso(nextRetryAt),
-    action,
-    last_poll_at: lastPollAt === null ? null : iso(lastPollAt),
-  }
-}
-
-/** An empty body is an empty object: on most calls every field is optional. */
-export function bodyOf(request: { body: unknown }): unknown {
-  return request.body === undefined ? {} : request.body
-}
-
-export function iso(atMs: number): string {
-  return new Date(atMs).toISOString()
-}
-
-function validName(name: string): string {
-  const trimmed = validText('name', name.trim().normalize('NFC'))
-  // Counted as the schemas count: an emoji is one character.
-  if (trimmed === '' || [...trimmed].length > MAX_NAME) {
-    throw new AppError('bad_request', `name must have 1 to ${MAX_NAME} characters.`, { details: { field: 'name' } })
-  }
-  if (!/[\p{L}\p{N}\p{P}\p{S}]/u.test(trimmed)) {
-    throw new AppError('bad_request', 'name must hold something that can be seen.', { details: { field: 'name' } })
-  }
-  if (trimmed === '.' || trimmed === '..') {
-    throw new AppError('bad_request', 'name must not be "." or "..": it could not stand in a path.', {
-      details: { field: 'name' },
-    })
-  }
-  return trimmed
-}
-
-function validText(field: string, text: string): string {
-  if (CONTROL.test(text))
-    throw new AppError('bad_request', `${field} must not hold control characters.`, { details: { field } })
-  return text
 }
 
 /** A command as routing knows it: without its prefix, in lower case. */

@@ -15,6 +15,7 @@ const STATUS: Record<string, number> = {
   client_gone: 409,
   queue_full: 409,
   displaced: 409,
+  conflict: 409,
   too_large: 413,
   upstream_refused: 422,
   too_many_requests: 429,

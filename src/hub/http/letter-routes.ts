@@ -6,7 +6,7 @@ import type { Hub } from '../hub.ts'
 import { newContextToken } from '../intake.ts'
 import type { DeadLetter, MessageRecord } from '../model.ts'
 import { clientNamed } from '../registry.ts'
-import { bodyOf, iso } from './admin-routes.ts'
+import { bodyOf, iso } from './bodies.ts'
 
 const checkQuery = checker(ListQuery, 'query')
 const checkReplay = checker(ReplayBody)
@@ -26,9 +26,10 @@ export function letterRoutes(app: HttpServer, hub: Hub): void {
   const { store, registry, delivery } = hub
 
   app.get('/hub/messages', async (request) => {
-    const { client, user, state, before, limit } = checkQuery(request.query)
+    const { client, account, user, state, before, limit } = checkQuery(request.query)
     const found = await store.messages.list({
       ...(client === undefined ? {} : { clientId: clientNamed(registry, client).id }),
+      ...(account === undefined ? {} : { account }),
       ...(user === undefined ? {} : { userId: user }),
       ...(state === undefined ? {} : { state }),
       ...page(before, limit),

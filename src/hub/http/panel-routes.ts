@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto'
 import type { HttpServer, Reply, Request } from '../../kit/http.ts'
 import type { Hub } from '../hub.ts'
 import type { Client, MessageRecord } from '../model.ts'
-import { iso, upstreamDetail } from './admin-routes.ts'
+import { iso, linkDetail } from './bodies.ts'
 import { contentOf } from './letter-routes.ts'
 
 const MOST_CLIENTS = 200
@@ -17,7 +17,7 @@ export function panelRoutes(app: HttpServer, hub: Hub): void {
   app.get('/hub/overview', async (request, reply) => {
     const all = registry.all().toSorted((a, b) => a.name.localeCompare(b.name, 'en'))
     return sendFresh(request, reply, {
-      link: upstreamDetail(hub),
+      link: linkDetail(hub.link.view()),
       clients: all.slice(0, MOST_CLIENTS).map(clientView),
       total: all.length,
       online: registry.onlineCount(),

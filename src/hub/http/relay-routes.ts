@@ -94,12 +94,10 @@ export function relayRoutes(app: HttpServer, hub: Hub, receipts: Receipts, log: 
 
   post('getuploadurl', POLL_BODY_BYTES, async ({ client, request, body }, reply) => {
     checkAny(body)
-    const filekey =
-      typeof body === 'object' && body !== null && 'filekey' in body && typeof body.filekey === 'string'
-        ? body.filekey
-        : null
+    const filekey = textIn(body, 'filekey')
     const forwarded = withoutMembers(request.bodyText.trim() || '{}', new Set(['token', 'base_info']))
-    const answer = readUploadAnswer(await hub.uploadUrl(forwarded), { cdnUrl: hub.cdnUrl, filekey })
+    const given = await hub.uploadUrl(client, textIn(body, 'to_user_id'), forwarded)
+    const answer = readUploadAnswer(given, { cdnUrl: hub.cdnUrl, filekey })
     const { media } = hub
     const address =
       media === null
@@ -137,6 +135,12 @@ function bodyOf(request: Request, { token }: Caller): unknown {
     )
   }
   return body
+}
+
+function textIn(body: unknown, key: string): string | null {
+  const value =
+    typeof body === 'object' && body !== null ? Object.entries(body).find(([name]) => name === key)?.[1] : null
+  return typeof value === 'string' ? value : null
 }
 
 /** The hub's own ticket: clients keep theirs for a day, the service's live ten minutes, so the hub uses a live one itself. */

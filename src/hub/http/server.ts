@@ -5,6 +5,7 @@ import { type AdminAuthOptions, adminAuth } from './admin-auth.ts'
 import { adminRoutes } from './admin-routes.ts'
 import { hubErrorAnswer } from './errors.ts'
 import { mediaRoutes } from './media-routes.ts'
+import { pairingRoutes } from './pairing-routes.ts'
 import { watchReceipts } from './receipts.ts'
 import { relayRoutes } from './relay-routes.ts'
 import { type StatusOptions, statusRoutes } from './status-routes.ts'
@@ -15,7 +16,10 @@ const ADMIN_BODY_BYTES = 256 * 1024
 const UPLOAD_MS = 10 * 60_000
 
 /** The hub's HTTP: the client endpoints, administration, the panel, and its state. */
-export function hubServer(hub: Hub, { log, ...options }: { log: Log } & AdminAuthOptions & StatusOptions): HttpServer {
+export function hubServer(
+  hub: Hub,
+  { log, ...options }: { log: Log; publicUrl: string | null } & AdminAuthOptions & StatusOptions,
+): HttpServer {
   // A long integer where a text belongs must be seen as what it is; what is passed on goes as the text it came in.
   const app = httpServer({
     errorAnswer: hubErrorAnswer(log),
@@ -32,7 +36,8 @@ export function hubServer(hub: Hub, { log, ...options }: { log: Log } & AdminAut
   relayRoutes(app, hub, watchReceipts(app.server), log)
   if (hub.media !== null) mediaRoutes(app, hub, hub.media)
   adminRoutes(app, hub, auth)
-  uiRoutes(app, auth)
+  uiRoutes(app, hub, auth)
+  pairingRoutes(app, hub, options)
   statusRoutes(app, hub, options)
   return app
 }

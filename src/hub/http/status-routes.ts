@@ -4,7 +4,7 @@ import type { HttpServer } from '../../kit/http.ts'
 import type { Metrics } from '../../kit/metrics.ts'
 import type { Hub } from '../hub.ts'
 import { same } from './admin-auth.ts'
-import { upstreamDetail } from './admin-routes.ts'
+import { linkDetail } from './bodies.ts'
 import { bearer } from './relay-auth.ts'
 
 /** Ids start at 1. */
@@ -21,12 +21,14 @@ export interface StatusOptions {
 /** Health for people and probes, readiness for load balancers, figures for a collector. */
 export function statusRoutes(app: HttpServer, hub: Hub, { metrics, metricsToken, isDraining }: StatusOptions): void {
   app.get('/health', async () => {
+    // Ok only when every account is up: one that is not has users who get no answer.
     const up = hub.link.isUp()
+    const { name, view } = hub.accounts.worst()
     return {
       status: up ? 'ok' : 'degraded',
       upstream: up ? 'connected' : 'reconnecting',
       clients: { online: hub.registry.onlineCount(), total: hub.registry.all().length },
-      upstream_detail: upstreamDetail(hub),
+      upstream_detail: { account: name, ...linkDetail(view), accounts: accountStates() },
     }
   })
 
@@ -43,10 +45,14 @@ export function statusRoutes(app: HttpServer, hub: Hub, { metrics, metricsToken,
     return reply.type(metrics.contentType).send(await metrics.text())
   })
 
+  function accountStates() {
+    return Object.fromEntries(hub.accounts.all().map(({ name, line }) => [name, line.link.view().state]))
+  }
+
   async function whyNotReady(): Promise<string | null> {
     if (isDraining()) return 'shutting down'
     // Until the service was asked for the first time; whether it answered matters to /health alone.
-    if (hub.link.view().state === 'connecting') return 'starting'
+    if (hub.isStarting) return 'starting'
     return hub.isStoring && (await storeAnswers(hub)) ? null : 'the store does not answer'
   }
 }

@@ -2,10 +2,15 @@ import { randomBytes } from 'node:crypto'
 import { AppError } from '../../kit/errors.ts'
 import type { HttpServer, Reply, Request } from '../../kit/http.ts'
 import { openPages, type Pages, sendPage } from '../../kit/pages.ts'
+import type { Hub } from '../hub.ts'
 import type { AdminAuth } from './admin-auth.ts'
+import { escapeHtml } from './pair-page.ts'
+import { pairRoutes } from './pair-routes.ts'
 
 /** The browser panel and its door. */
-export function uiRoutes(app: HttpServer, auth: AdminAuth, pages: Pages = openPages()): void {
+export function uiRoutes(app: HttpServer, hub: Hub, auth: AdminAuth, pages: Pages = openPages()): void {
+  pairRoutes(app, hub, auth, askToSignIn)
+
   app.get('/', async (_request, reply) => reply.redirect('/hub/ui'))
 
   app.get('/hub/ui', async (request, reply) => {
@@ -29,7 +34,7 @@ export function uiRoutes(app: HttpServer, auth: AdminAuth, pages: Pages = openPa
   app.post('/hub/ui/sign-in', { config: { bodyAs: 'text' }, bodyLimit: 16 * 1024 }, async (request, reply) => {
     const token = new URLSearchParams(request.bodyText).get('token') ?? ''
     try {
-      return reply.header('set-cookie', auth.signIn(token.trim(), request)).redirect('/hub/ui', 303)
+      return reply.header('set-cookie', auth.signIn(token.trim(), request)).redirect(cameFrom(request), 303)
     } catch (error) {
       return askToSignIn(reply, error, true)
     }
@@ -63,7 +68,7 @@ export function uiRoutes(app: HttpServer, auth: AdminAuth, pages: Pages = openPa
 
 const SIGN_IN_STATUS: Record<string, number> = { unauthorized: 401, too_many_tries: 429 }
 
-function escapeHtml(text: string): string {
-  const names: Record<string, string> = { '&': '&amp;', '<': '&lt;', '>': '&gt;', '"': '&quot;', "'": '&#39;' }
-  return text.replace(/[&<>"']/g, (char) => names[char] ?? char)
+/** Back to the pairing that somebody signed in for; else to the panel. */
+function cameFrom({ headers: { referer = '' } }: Request): string {
+  return /^https?:\/\/[^/]+(\/hub\/pair\/[0-9a-f]{1,64})$/.exec(referer)?.[1] ?? '/hub/ui'
 }

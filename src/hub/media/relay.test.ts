@@ -104,5 +104,5 @@ function paramOf(url: string): string {
 
 function client(id: number): Client {
   const flags = { stopped: false, isDefault: false, fallback: false, echoesCursor: false }
-  return { id, name: `c${id}`, label: '', createdAt: 0, lastSeen: 0, passthrough: [], ...flags }
+  return { id, name: `c${id}`, label: '', createdAt: 0, lastSeen: 0, passthrough: [], account: null, ...flags }
 }

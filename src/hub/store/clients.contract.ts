@@ -37,6 +37,7 @@ export function clientsContract(open: OpenStore): void {
         fallback: true,
         passthrough: [],
         echoesCursor: false,
+        account: null,
       })
       expect(await store.clients.load()).toEqual({
         clients: [made],

@@ -1,4 +1,5 @@
 import type { Db } from '../../kit/sqlite/database.ts'
+import { readCredentials } from './credentials.ts'
 import type { HubWriter } from './hub-writer.ts'
 import type { HubStore } from './port.ts'
 import type { PruneProgress } from './prune.ts'
@@ -57,6 +58,11 @@ export function hubStore(db: Db, writer: HubWriter, close: () => Promise<void>):
       progress: (update) => writer.run({ name: 'recordProgress', input: update }),
       recover: (now) => writer.run({ name: 'recoverSends', input: { now } }),
       author: async (account, userId, quote, now) => findAuthor(db, account, userId, quote, now),
+    },
+    credentials: {
+      load: async () => readCredentials(db),
+      save: (account, sealed, now) => writer.run({ name: 'saveCredential', input: { account, sealed, now } }),
+      remove: (account) => writer.run({ name: 'removeCredential', input: { account } }),
     },
   }
 }

@@ -1,5 +1,6 @@
 import type { Operations } from '../../kit/sqlite/commit-group.ts'
 import type { Db } from '../../kit/sqlite/database.ts'
+import { removeCredential, saveCredential } from './credentials.ts'
 import { pruneStep } from './prune.ts'
 import { forgetQueues } from './queue.ts'
 import { createClient, removeClient, setTokens, touchClients, updateClient } from './write-clients.ts'
@@ -27,6 +28,8 @@ const table = {
   beginSend,
   recordProgress,
   recoverSends,
+  saveCredential,
+  removeCredential,
 }
 
 type Table = typeof table

@@ -30,6 +30,7 @@ export interface HubStore {
   readonly deadLetters: DeadLetterStore
   readonly conversations: ConversationStore
   readonly sends: SendStore
+  readonly credentials: CredentialStore
   /** A random id made with the store, so that a cursor of another hub is told from ours. */
   readonly hubId: string
   /** Writes what is still lazy, then closes. */
@@ -41,7 +42,15 @@ export interface ClientStore {
   /** Every client and every token, for the registry that is kept in memory. */
   load(): Promise<{ clients: Client[]; tokens: ClientToken[] }>
   /** Fails with `name_taken` when a client has that name in any case. */
-  create(client: { name: string; label: string; fallback: boolean; tokenHash: string; now: number }): Promise<Client>
+  create(client: {
+    name: string
+    label: string
+    fallback: boolean
+    /** The bot account it is for; all when absent. */
+    account?: string | null
+    tokenHash: string
+    now: number
+  }): Promise<Client>
   /** Changes what is given; `isDefault: true` takes the mark from whoever had it. Fails with `not_found`. */
   update(id: number, patch: ClientPatch): Promise<Client>
   /** Replaces all tokens of a client. Fails with `not_found`. */
@@ -57,6 +66,7 @@ export interface ClientPatch {
   isDefault?: boolean
   fallback?: boolean
   passthrough?: string[]
+  account?: string | null
 }
 
 /** What came from upstream, and where the next poll goes on. */
@@ -82,6 +92,7 @@ export interface MessageStore {
 
 export interface MessageFilter {
   clientId?: number
+  account?: string
   userId?: string
   state?: MessageState
   /** Only messages with a smaller id. */
@@ -151,6 +162,13 @@ export interface SendStore {
     quote: { upstreamId?: string; text?: string },
     now: number,
   ): Promise<number | null>
+}
+
+/** The logins of the bot accounts, encrypted: the store sees nothing of what is in them. */
+export interface CredentialStore {
+  load(): Promise<{ account: string; sealed: string }[]>
+  save(account: string, sealed: string, now: number): Promise<void>
+  remove(account: string): Promise<void>
 }
 
 export interface SendProgress {

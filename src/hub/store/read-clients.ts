@@ -43,7 +43,7 @@ interface ClientRow extends Omit<Client, 'stopped' | 'isDefault' | 'fallback' | 
 
 const SELECT_CLIENT = `
   SELECT id, name, label, created_at AS createdAt, last_seen AS lastSeen, stopped, is_default AS isDefault, fallback,
-    passthrough, echoes_cursor AS echoesCursor
+    passthrough, echoes_cursor AS echoesCursor, account
   FROM clients`
 
 function toClient(row: ClientRow): Client {

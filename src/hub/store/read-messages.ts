@@ -67,13 +67,17 @@ const OF_USER = `
   )`
 
 /** Which rows, and from where. The rows of `messages` are long, so those of a client are found in the narrow index. */
-function plan({ clientId, userId, state, before = Number.MAX_SAFE_INTEGER }: MessageFilter) {
+function plan({ clientId, account, userId, state, before = Number.MAX_SAFE_INTEGER }: MessageFilter) {
   const where = ['m.id < ?']
   const values: Value[] = userId === undefined ? [before] : [userKeyOf(userId), before]
   const ofClient = clientId !== undefined
   if (ofClient) {
     where.push('x.client_id = ?')
     values.push(clientId)
+  }
+  if (account !== undefined) {
+    where.push('m.account = ?')
+    values.push(account)
   }
   if (state !== undefined) {
     where.push(state === 'routed' ? 'm.state = ?' : "m.state <> 'routed' AND m.state = ?")

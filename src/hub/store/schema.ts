@@ -181,5 +181,11 @@ ALTER TABLE clients ADD COLUMN ack_kind TEXT NOT NULL DEFAULT '';
 ALTER TABLE clients ADD COLUMN ack_at INTEGER NOT NULL DEFAULT 0;
 `
 
+// Several accounts: their logins, encrypted; and which of them a client is for (NULL: all).
+const ACCOUNTS = `
+CREATE TABLE credentials (account TEXT PRIMARY KEY, sealed TEXT NOT NULL, saved_at INTEGER NOT NULL) STRICT, WITHOUT ROWID;
+ALTER TABLE clients ADD COLUMN account TEXT;
+`
+
 /** The steps from an empty file to the tables of today. An older one is never edited. */
-export const MIGRATIONS: readonly string[] = [FIRST, TIME_ORDERED]
+export const MIGRATIONS: readonly string[] = [FIRST, TIME_ORDERED, ACCOUNTS]

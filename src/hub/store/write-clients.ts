@@ -9,6 +9,7 @@ export interface NewClient {
   name: string
   label: string
   fallback: boolean
+  account?: string | null
   tokenHash: string
   now: number
 }
@@ -16,7 +17,7 @@ export interface NewClient {
 /** Keeps a client and its first token; `name_taken` when the name is another's in any case. */
 export function createClient(db: Db, client: NewClient): Client {
   const { changes, id } = db.run(
-    `INSERT INTO clients (name, name_key, label, created_at, last_seen, fallback) VALUES (?, ?, ?, ?, ?, ?)
+    `INSERT INTO clients (name, name_key, label, created_at, last_seen, fallback, account) VALUES (?, ?, ?, ?, ?, ?, ?)
      ON CONFLICT (name_key) DO NOTHING`,
     client.name,
     client.name.toLowerCase(),
@@ -24,6 +25,7 @@ export function createClient(db: Db, client: NewClient): Client {
     client.now,
     client.now,
     Number(client.fallback),
+    client.account ?? null,
   )
   if (changes === 0) {
     throw new AppError('name_taken', `A client named "${client.name}" is registered already; choose another name.`)
@@ -37,11 +39,12 @@ export function updateClient(db: Db, { id, patch }: { id: number; patch: ClientP
   const client = existing(db, id)
   if (patch.isDefault) db.run('UPDATE clients SET is_default = 0 WHERE is_default = 1')
   db.run(
-    'UPDATE clients SET label = ?, is_default = ?, fallback = ?, passthrough = ? WHERE id = ?',
+    'UPDATE clients SET label = ?, is_default = ?, fallback = ?, passthrough = ?, account = ? WHERE id = ?',
     patch.label ?? client.label,
     Number(patch.isDefault ?? client.isDefault),
     Number(patch.fallback ?? client.fallback),
     JSON.stringify(patch.passthrough ?? client.passthrough),
+    patch.account === undefined ? client.account : patch.account,
     id,
   )
   return existing(db, id)

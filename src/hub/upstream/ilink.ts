@@ -102,7 +102,7 @@ export function ilinkUpstream({
         origin: base.origin,
         path: prefix + path,
         method: 'POST',
-        headers: headers(botToken),
+        headers: ilinkHeaders(botToken),
         body,
         signal,
         headersTimeout: timeoutMs,
@@ -170,11 +170,12 @@ function newAgent(): Agent {
   })
 }
 
-function headers(botToken: string): Record<string, string> {
+/** What the service's own clients send with every call; without a token on those before the login. */
+export function ilinkHeaders(botToken: string | null): Record<string, string> {
   return {
     'content-type': 'application/json',
     authorizationtype: 'ilink_bot_token',
-    authorization: `Bearer ${botToken}`,
+    ...(botToken === null ? {} : { authorization: `Bearer ${botToken}` }),
     'x-wechat-uin': Buffer.from(String(randomBytes(4).readUInt32BE())).toString('base64'),
     'ilink-app-id': APP_ID,
     'ilink-app-clientversion': APP_VERSION_NUMBER,
@@ -190,7 +191,7 @@ function httpError(path: string, status: number): UpstreamError {
 }
 
 /** The fields of an answer, or what its code means. */
-function readAnswer(
+export function readAnswer(
   text: string,
   { ambiguous, parse = JSON.parse }: { ambiguous: boolean; parse?: (text: string) => unknown },
 ): Record<string, unknown> {

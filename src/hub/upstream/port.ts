@@ -40,6 +40,22 @@ export interface SendReceipt {
   upstreamId: string | null
 }
 
+/** The service's login by QR code: the hub shows a code, a phone scans it. */
+export interface QrService {
+  begin(signal: AbortSignal): Promise<{ qrcode: string /** What the picture says: an address. */; content: string }>
+  /** One long poll for what the phone did, at `baseUrl` when the service has moved the login there. */
+  status(
+    asked: { qrcode: string; verifyCode: string | null; baseUrl: string | null },
+    signal: AbortSignal,
+  ): Promise<QrProgress>
+}
+
+/** What became of a QR code. */
+export type QrProgress =
+  | { status: 'wait' | 'scanned' | 'need_verify_code' | 'verify_code_blocked' | 'already_bound' | 'expired' }
+  | { status: 'redirect'; host: string }
+  | { status: 'confirmed'; botToken: string; botId: string; userId: string | null; baseUrl: string | null }
+
 /**
  * - `unreachable`: no connection, or it broke, or nothing came. `ambiguous` tells whether the request may have arrived.
  * - `expired`: the login is no longer good.

@@ -39,7 +39,7 @@ Make things go wrong. All kinds take "count", "for_ms" and "bot", and last until
   curl -X DELETE ${at}/sim/fault
 
 Be the phone that scans a bot's QR code ("as": whose phone, "bot": which account, "verify_code": code to be repeated,
-"confirm":false: only scan):
+"confirm":false: only scan, "redirect_host": where the login goes on, "already_bound":true: there is a bot already):
   curl ${at}/sim/qr
   curl ${at}/sim/qr/scan -d '{"qrcode":"QRCODE"}'
 Make another bot account; its token comes back:

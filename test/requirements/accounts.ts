@@ -1,0 +1,44 @@
+import type { Requirements } from './requirement.ts'
+
+const LOGIN = 'issue 4: Build 2, upstream for real'
+
+/** Bot accounts: their logins, what is kept of them, and who gets what. */
+export const accounts = {
+  'login:http:start-without': {
+    source: LOGIN,
+    behaviour: 'Without a token the hub starts, serves HTTP, and says that and how somebody must log in.',
+  },
+  'login:http:shape': {
+    source: LOGIN,
+    behaviour: 'POST /hub/upstream/login gives a QR code as text and picture; GET shows how it stands; one at a time.',
+  },
+  'login:http:confirmed': {
+    source: LOGIN,
+    behaviour: 'A code that was scanned and confirmed logs the account in, and messages go both ways at once.',
+  },
+  'login:http:verify-code': {
+    source: LOGIN,
+    behaviour: 'When the phone shows a number the login asks for it, and again when it was wrong.',
+  },
+  'login:http:refresh': {
+    source: LOGIN,
+    behaviour: 'An expired code is replaced by itself, three codes in all; then the login says that it is over.',
+  },
+  'login:http:redirect': {
+    source: LOGIN,
+    behaviour: 'A redirect during the login and the address it ends with are followed.',
+  },
+  'login:http:untrusted-host': {
+    source: LOGIN,
+    behaviour: "A host outside the service's own domain is not followed; the login fails and says which one it was.",
+  },
+  'login:http:cancel': {
+    source: LOGIN,
+    behaviour: 'A login can be cancelled; a scan after that changes nothing.',
+  },
+  'login:http:relogin': {
+    source: 'issue 4: What must show, -14',
+    behaviour:
+      'After an expired login a new one by QR brings the account back while clients wait, and nothing is lost.',
+  },
+} as const satisfies Requirements
