@@ -49,6 +49,17 @@ export const SessionRunBody = Type.Object({
   ),
 })
 
+export const ForkSessionBody = Type.Object({
+  title: Type.Optional(Type.String({ maxLength: 200 })),
+  messages: Type.Optional(
+    Type.Integer({
+      minimum: 0,
+      maximum: 1e9,
+      description: 'How many messages are copied, from the first on; all when absent.',
+    }),
+  ),
+})
+
 export const PatchSessionBody = Type.Object({ title: Type.Optional(Type.String({ maxLength: 200 })) })
 
 export const PlanBody = Type.Object({
@@ -113,6 +124,14 @@ export const SessionCreated = Type.Object({
   created_at: Timestamp,
   workspace: Type.String(),
   model: Type.String(),
+})
+
+export const SessionForked = Type.Object({ ...SessionCreated.properties, forked_from: Uuid })
+
+export const StreamTicket = Type.Object({
+  ticket: Type.String(),
+  expires_at: Timestamp,
+  url: Type.String({ description: 'The stream, with the ticket in it.' }),
 })
 
 export const SessionSummary = Type.Object({

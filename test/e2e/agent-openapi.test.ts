@@ -1,11 +1,14 @@
 import SwaggerParser from '@apidevtools/swagger-parser'
 import { Validator } from '@seriousme/openapi-schema-validator'
 import createClient from 'openapi-fetch'
-import { Compile } from 'typebox/compile'
 import { expect, test } from 'vitest'
 import * as wire from '../../src/wire/agent.ts'
+import { documentCheck, mismatch } from '../support/openapi-check.ts'
 import { startTestAgent } from '../support/test-agent.ts'
 import { verifies } from '../support/verifies.ts'
+
+// biome-ignore lint/suspicious/noExplicitAny: the document is read as the plain JSON it is
+type Json = any
 
 /** The calls of the document that are tried, as a generator would write them. */
 interface Paths {
@@ -98,44 +101,84 @@ test('a client made from the description works', async () => {
   expect(gone.error).toMatchObject({ error: { code: 'not_found' } })
 })
 
-/** `nullable` is OpenAPI's; the checker knows JSON Schema. */
-function jsonSchema(value: unknown): unknown {
-  if (Array.isArray(value)) return value.map(jsonSchema)
-  if (typeof value !== 'object' || value === null) return value
-  const { nullable, ...rest }: Record<string, unknown> = { ...value }
-  const plain = Object.fromEntries(Object.entries(rest).map(([key, one]) => [key, jsonSchema(one)]))
-  return nullable === true ? { anyOf: [plain, { type: 'null' }] } : plain
-}
-
-function expectMatch(schema: object, value: unknown, what: string): void {
-  const compiled = Compile({ ...Object(jsonSchema(JSON.parse(JSON.stringify(schema)))) })
-  expect([...compiled.Errors(value)], what).toEqual([])
-  expect(compiled.Check(value), what).toBe(true)
-}
-
-verifies('agent:openapi:complete', 'answers and events are as the schemas say', async () => {
+verifies('agenthttp:openapi:examples', async () => {
   const agent = await startTestAgent()
-  const made = await agent.call('POST', '/sessions', { body: { title: 't' } })
-  expectMatch(wire.SessionCreated, made.body, 'created')
-  const id = made.body.session_id
+  const { body: document } = await agent.call('GET', '/openapi.json')
+  let seen = 0
+  for (const [path, operations] of Object.entries<Json>(document.paths)) {
+    for (const [method, { requestBody, responses }] of Object.entries<Json>(operations)) {
+      for (const { content } of [requestBody ?? {}, ...Object.values<Json>(responses)]) {
+        for (const { schema, example } of Object.values<Json>(content ?? {})) {
+          if (example === undefined) continue
+          seen += 1
+          expect(mismatch(document, schema, example), `${method} ${path}`).toBeNull()
+        }
+      }
+    }
+  }
+  expect(seen).toBeGreaterThan(100)
+})
+
+verifies('agenthttp:openapi:complete', async () => {
+  for (const authKeys of [null, ['k']]) {
+    const agent = await startTestAgent({ authKeys })
+    const { body: document } = await agent.call('GET', '/openapi.json', { headers: { 'x-api-key': 'k' } })
+    const sessionRun = document.paths['/sessions/{id}/run'].post
+    const own = authKeys === null ? '403' : '401'
+    for (const status of ['200', '202', '400', own, '404', '409', '413', '415', '422', '429', '500', '503'])
+      expect(Object.keys(sessionRun.responses), status).toContain(status)
+    expect(Object.keys(sessionRun.responses['429'].headers)).toEqual(
+      expect.arrayContaining(['Retry-After', 'RateLimit-Limit', 'RateLimit-Remaining', 'RateLimit-Reset']),
+    )
+    expect(Object.keys(document.paths['/sessions'].post.responses['201'].headers)).toContain('Location')
+    expect(Object.keys(document.paths['/sessions'].get.responses['200'].headers)).toContain('Link')
+    expect(Object.keys(document.paths['/sessions/{id}/events'].get.responses)).toContain('410')
+    expect(Object.keys(document.paths['/run'].post.responses)).toContain('502')
+    for (const event of [...Object.keys(wire.EVENT_SCHEMAS), ...Object.keys(wire.EXTENDED_EVENT_SCHEMAS)])
+      expect(document.components.schemas[`event_${event}`], event).toBeDefined()
+    expect(sessionRun['x-sse-events'].always.done).toEqual({ $ref: '#/components/schemas/event_done' })
+    const { security } = document.paths['/sessions/{id}/events'].get
+    expect(security).toEqual(authKeys === null ? undefined : [{ key: [] }, { bearer: [] }, { ticket: [] }])
+  }
+})
+
+verifies('agenthttp:openapi:checked', async () => {
+  const check = documentCheck(false)
+  const headers = new Headers({ 'content-type': 'application/json', location: '/x', 'x-request-id': 'x' })
+  const seen = { method: 'GET', path: '/sessions', status: 200, headers: new Headers(headers), body: [] }
+  seen.headers.delete('location')
+  seen.headers.delete('x-request-id')
+  check.answer(seen)
+  for (const wrong of [
+    { status: 418 },
+    { body: {} },
+    { body: [{ session_id: 5 }] },
+    { headers },
+    { path: '/nothing' },
+    { headers: new Headers({ 'content-type': 'text/html' }) },
+  ])
+    expect(() => check.answer({ ...seen, ...wrong }), JSON.stringify(wrong)).toThrow()
+  expect(() => check.event('done', { finish_reason: 5 })).toThrow()
+})
+
+verifies('agent:openapi:complete', 'answers and events of every kind come by, and each is held against the document on its way', async () => {
+  const agent = await startTestAgent()
+  const id = await agent.session({ title: 't' })
   const path = `/sessions/${id}`
-  const receipt = await agent.run(id, 'plan: tidy up')
-  expectMatch(wire.RunAccepted, receipt, 'accepted')
-  const reader = await agent.events(receipt.events_url)
+  const { events_url: url } = await agent.run(id, 'plan: tidy up')
+  const reader = await agent.events(`${url}&extended=1`)
   const events = await reader.until('plan_proposed')
-  expectMatch(wire.SessionDetails, (await agent.call('GET', path)).body, 'details while a plan waits')
-  const runs = async () => (await agent.call('GET', `${path}/runs`)).body.runs
-  expectMatch(wire.WireRun, (await runs())[0], 'a run that waits')
+  const waiting = await agent.call('GET', path)
+  expect(waiting.body.pending_plan).not.toBeNull()
+  expect((await agent.call('GET', `${path}/runs`)).body.runs).toHaveLength(1)
   await agent.call('POST', `${path}/plan/confirm`)
   events.push(...(await reader.until('done')), ...(await agent.finish(id, 'list files')))
-  const schemas = new Map<string, object>(Object.entries(wire.EVENT_SCHEMAS))
-  for (const { event, data } of events) expectMatch(schemas.get(event) ?? {}, data, event)
-  expect(new Set(events.map(({ event }) => event)).size).toBe(6)
-  expectMatch(wire.SessionDetails, (await agent.call('GET', path)).body, 'details')
-  for (const run of await runs()) expectMatch(wire.WireRun, run, 'a run')
-  for (const one of (await agent.call('GET', '/sessions')).body) expectMatch(wire.SessionSummary, one, 'summary')
-  for (const tool of (await agent.call('GET', '/tools')).body) expectMatch(wire.WireTool, tool, tool.name)
-  expectMatch(wire.SessionSummary, (await agent.call('PATCH', path, { body: { title: 'x' } })).body, 'patched')
-  expectMatch(wire.RunResult, (await agent.call('POST', '/run', { body: { goal: 'list files' } })).body, 'result')
-  expectMatch(wire.ErrorBody, (await agent.call('GET', '/nothing')).body, 'error')
+  const kinds = new Set(events.map(({ event }) => event))
+  for (const kind of ['run_started', 'usage', 'plan_proposed', 'plan_decided', 'tool_result', 'message', 'done'])
+    expect(kinds, kind).toContain(kind)
+  for (const one of [path, `${path}/runs`, '/sessions', '/tools', '/ready'])
+    expect((await agent.call('GET', one)).status, one).toBe(200)
+  expect((await agent.call('PATCH', path, { body: { title: 'x' } })).status).toBe(200)
+  expect((await agent.call('POST', '/run', { body: { goal: 'list files' } })).status).toBe(200)
+  expect((await agent.call('GET', '/nothing')).status).toBe(404)
 })

@@ -55,6 +55,18 @@ export const agentHttp = {
     behaviour:
       'A run without a session refuses plan_mode, and a plan that its model proposes is refused, not waited for.',
   },
+  'agenthttp:openapi:complete': {
+    source: 'design/agent-decisions.md: HTTP',
+    behaviour: 'The description has security, every error, headers and the schemas of all events.',
+  },
+  'agenthttp:openapi:examples': {
+    source: 'design/agent-decisions.md: HTTP',
+    behaviour: 'Bodies of the description have examples, and each is as its schema says.',
+  },
+  'agenthttp:openapi:checked': {
+    source: 'design/agent-decisions.md: HTTP',
+    behaviour: 'Every answer and event of the tests is held against the description, which fails where they differ.',
+  },
   'agenthttp:events:readers': {
     source: 'design/agent-decisions.md: Events',
     behaviour: 'Two hundred readers of one run, each cut at points of its own, all see every event once and in order.',

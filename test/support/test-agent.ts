@@ -8,6 +8,7 @@ import { type RunningAgent, startAgent } from '../../src/agent/main.ts'
 import type { RetryOptions } from '../../src/agent/provider/retry.ts'
 import type { Script } from '../../src/agent/provider/script-format.ts'
 import { type Log, silentLog } from '../../src/kit/log.ts'
+import { type DocumentCheck, documentCheck } from './openapi-check.ts'
 import type { Answer } from './test-hub.ts'
 
 export interface TestAgentOptions extends Partial<AgentSettings> {
@@ -69,7 +70,10 @@ export interface TestAgent {
   stop(): Promise<void>
 }
 
-/** An agent server with a real port and a workspace of its own, in this process; gone when the test is over. */
+/**
+ * An agent server with a real port and a workspace of its own, in this process; gone when the test is over. Every answer
+ * and event that goes through `call` and `events` is held against the server's own description.
+ */
 export async function startTestAgent(options: TestAgentOptions = {}): Promise<TestAgent> {
   const { script, host = '127.0.0.1', heartbeatMs, now, log = silentLog, env, retries, ...settings } = options
   const folder = realpathSync(mkdtempSync(join(tmpdir(), 'switchboard-agent-')))
@@ -95,6 +99,7 @@ export async function startTestAgent(options: TestAgentOptions = {}): Promise<Te
     },
   )
   const url = `http://127.0.0.1:${agent.port}`
+  const check = documentCheck((settings.authKeys ?? null) !== null)
   let stopped: Promise<void> | undefined
   const stop = () => {
     stopped ??= agent.stop()
@@ -120,8 +125,11 @@ export async function startTestAgent(options: TestAgentOptions = {}): Promise<Te
     async call(method, path, given = {}) {
       const response = await send(method, path, given)
       const text = await response.text()
-      const isJson = response.headers.get('content-type')?.includes('json') && text !== ''
-      return { status: response.status, headers: response.headers, text, body: isJson ? JSON.parse(text) : undefined }
+      const { status, headers } = response
+      const isJson = headers.get('content-type')?.includes('json') && text !== ''
+      const body = isJson ? JSON.parse(text) : undefined
+      check.answer({ method, path, status, headers, body })
+      return { status, headers, text, body }
     },
     async session(body = {}) {
       const answer = await test.call('POST', '/sessions', { body })
@@ -143,20 +151,28 @@ export async function startTestAgent(options: TestAgentOptions = {}): Promise<Te
     async events(path, { method = 'GET', ...given } = {}) {
       const gone = new AbortController()
       onTestFinished(() => gone.abort())
-      return readerOf(await send(method, path, { ...given, signal: gone.signal }), () => gone.abort())
+      const response = await send(method, path, { ...given, signal: gone.signal })
+      const { status, headers } = response
+      if (headers.get('content-type')?.startsWith('text/event-stream'))
+        check.answer({ method, path, status, headers, body: undefined })
+      return readerOf(response, check, () => gone.abort())
     },
     stop,
   }
   return test
 }
 
-/** Reads a response with the parser that others use. */
-function readerOf(response: Response, close: () => void): EventReader {
+/** Reads a response with the parser that others use; each event is held against the description. */
+function readerOf(response: Response, check: DocumentCheck, close: () => void): EventReader {
   const seen: SeenEvent[] = []
   const comments: string[] = []
   const retries: number[] = []
   const parser = createParser({
-    onEvent: ({ id, event = '', data }) => void seen.push({ id: Number(id), event, data: JSON.parse(data) }),
+    onEvent({ id, event = '', data }) {
+      const one = { id: Number(id), event, data: JSON.parse(data) }
+      check.event(one.event, one.data)
+      seen.push(one)
+    },
     onComment: (text) => void comments.push(text),
     onRetry: (ms) => void retries.push(ms),
   })
