@@ -21,7 +21,16 @@ const ENDPOINTS = {
     method: 'POST',
     path: '/run',
     schema: StatelessRunBody,
-    good: { goal: 'hello', system_prompt: 'x', max_steps: 3, model: 'demo' },
+    good: {
+      goal: 'hello',
+      system_prompt: 'x',
+      model: 'demo',
+      plan_mode: false,
+      max_steps: 3,
+      max_tokens: 10_000,
+      max_cost: 1,
+      wall_clock_ms: 60_000,
+    },
   },
   'make a session': {
     method: 'POST',
@@ -33,7 +42,7 @@ const ENDPOINTS = {
     method: 'POST',
     path: '/sessions/:id/run',
     schema: SessionRunBody,
-    good: { goal: 'hello', model: 'demo', max_steps: 3, on_busy: 'enqueue' },
+    good: { goal: 'hello', model: 'demo', max_steps: 3, max_tokens: 9_999, max_cost: 1, on_busy: 'enqueue' },
   },
   'change a session': {
     method: 'PATCH',

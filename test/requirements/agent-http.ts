@@ -46,6 +46,15 @@ export const agentHttp = {
     source: 'design/agent-decisions.md: HTTP',
     behaviour: 'An Expect header that nobody knows is 417 with a JSON body; 100-continue works.',
   },
+  'agenthttp:errors:parameters': {
+    source: 'design/agent-decisions.md: HTTP',
+    behaviour:
+      'A parameter of a query or a header that its schema does not take is a 422 that names it and changes nothing.',
+  },
+  'agenthttp:metrics:documented': {
+    source: 'design/agent-decisions.md: HTTP',
+    behaviour: 'The metrics of the agent server are valid Prometheus text and stand in docs/metrics.md, each of them.',
+  },
   'agenthttp:origin:asked': {
     source: 'design/agent-decisions.md: HTTP',
     behaviour: 'Pages of other sites can read answers only where --allow-origin lists them, the preflight included.',

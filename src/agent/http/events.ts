@@ -184,6 +184,9 @@ export function readEventQuery(query: unknown): EventQuery {
   const until = given.get('until')
   if (until !== undefined && until !== 'done')
     throw new AppError('bad_request', 'until can only be done.', { details: { field: 'until' } })
+  const extended = String(given.get('extended') ?? '0')
+  if (!/^([01]|true|false)$/.test(extended))
+    throw new AppError('bad_request', 'extended must be 0 or 1.', { details: { field: 'extended' } })
   const errorEvent = String(given.get('error_event') ?? 'error')
   if (!/^[a-z_]{1,40}$/.test(errorEvent))
     throw new AppError('bad_request', 'error_event must be a name such as run_error.', {
@@ -191,7 +194,7 @@ export function readEventQuery(query: unknown): EventQuery {
     })
   return {
     after: after === undefined ? null : Number(after),
-    extended: ['1', 'true'].includes(String(given.get('extended') ?? '')),
+    extended: extended === '1' || extended === 'true',
     until: until ?? null,
     errorEvent,
     runId: null,

@@ -77,9 +77,11 @@ export function sessionRoutes(
   app.get<{ Querystring: { limit?: string; cursor?: string } }>('/sessions', async (request, reply) => {
     const { limit, cursor } = request.query
     const size = limit === undefined ? null : Number(limit)
-    if (size !== null && !(Number.isInteger(size) && size >= 1 && size <= 1000)) {
+    if (size !== null && !(/^\d{1,4}$/.test(String(limit)) && size >= 1 && size <= 1000)) {
       throw new AppError('bad_request', 'limit must be a whole number from 1 to 1000.', { details: { field: 'limit' } })
     }
+    if (cursor !== undefined && !UUID.test(String(cursor)))
+      throw new AppError('bad_request', 'cursor must be the id of a session.', { details: { field: 'cursor' } })
     const found = await store.sessions.list({ limit: size, cursor: cursor ?? null })
     const last = found.at(-1)
     if (size !== null && found.length === size && last)
