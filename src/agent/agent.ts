@@ -15,8 +15,8 @@ export interface AgentServer {
   readonly now: () => number
   /** The folder of a new session, made if it is not there; `workspace_outside` when it lies elsewhere. */
   workspaceFor(asked: string | null): Promise<string>
-  /** `unknown_model` for a name that cannot be used here. */
-  checkModel(name: string): void
+  /** `unknown_model` or `model_not_configured` for a name that cannot be used here. */
+  checkModel(name: string): Promise<void>
   /** The name of the model that answers in a session. */
   modelOf(session: Pick<Session, 'model'>): string
   /** Wakes the readers of a session. */

@@ -121,3 +121,13 @@ function cutPoint(messages: Message[], keep: number): number {
   while (cut > 0 && messages[cut]?.role === 'tool') cut -= 1
   return cut
 }
+
+/** How many entries of the log the first `count` messages of the conversation are. */
+export function countWithSummaries(log: readonly Message[], count: number): number {
+  let seen = 0
+  for (const [index, { covers }] of log.entries()) {
+    if (covers === undefined && seen === count) return index
+    if (covers === undefined) seen += 1
+  }
+  return log.length
+}

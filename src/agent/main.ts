@@ -52,6 +52,8 @@ export interface AgentSurroundings {
 }
 
 const HEARTBEAT_MS = 15_000
+/** Callers name models; what they name is not remembered without end. */
+const MOST_MODELS = 100
 const PLAN_LIFE_MS = 24 * 60 * 60_000
 const SWEEP_EVERY_MS = 60_000
 const DEMO_DELTA_MS = 15
@@ -130,7 +132,10 @@ export async function startAgent(
     registry,
     now,
     workspaceFor: (asked) => resolveWorkspace(root, asked),
-    checkModel,
+    async checkModel(name) {
+      refuseScripts(name)
+      await openModel(name)
+    },
     modelOf: (session) => session.model ?? modelName(model),
     ring: (sessionId) => doorbell.ring(bell(sessionId)),
   }
@@ -204,6 +209,7 @@ function modelOpener(
     const fresh = openProvider(parseModel(wanted), env, { demoDeltaMs: DEMO_DELTA_MS }).then((provider) =>
       withRetries(withClocks(provider, { firstByteMs, betweenChunksMs, wholeTurnMs }), patience),
     )
+    if (opened.size >= MOST_MODELS) opened.clear()
     opened.set(wanted, fresh)
     fresh.catch(() => opened.delete(wanted))
     return fresh
@@ -211,7 +217,7 @@ function modelOpener(
 }
 
 /** A caller may choose a model, not a file of the server. */
-function checkModel(name: string): void {
+function refuseScripts(name: string): void {
   if (parseModel(name).provider !== 'scripted') return
   throw new AppError('unknown_model', 'scripted can be chosen only when the server is started.', {
     details: { field: 'model' },

@@ -1,7 +1,10 @@
+import { existsSync } from 'node:fs'
+import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import {
   ConfirmPlanBody,
   CreateSessionBody,
+  ForkSessionBody,
   PatchSessionBody,
   PlanBody,
   RejectPlanBody,
@@ -43,6 +46,12 @@ const ENDPOINTS = {
     path: '/sessions/:id/run',
     schema: SessionRunBody,
     good: { goal: 'hello', model: 'demo', max_steps: 3, max_tokens: 9_999, max_cost: 1, on_busy: 'enqueue' },
+  },
+  'fork a session': {
+    method: 'POST',
+    path: '/sessions/:id/fork',
+    schema: ForkSessionBody,
+    good: { title: 't', messages: 1 },
   },
   'change a session': {
     method: 'PATCH',
@@ -157,10 +166,15 @@ verifies('agent:errors:shape', 'unknown paths, ids and models are told', async (
   for (const path of ['/', '/nothing', '/sessions/x', '/sessions/../health/x', `/sessions/${crypto.randomUUID()}/run`])
     expectRefused(await agent.call('POST', path, { body: { goal: 'x' } }), path === '/sessions/x' ? 405 : 404, path)
   expectRefused(await agent.call('GET', '/sessions/not-a-uuid'), 404, 'id')
-  for (const model of ['nobody:knows', 'scripted:/etc/passwd', ':']) {
-    const answer = await agent.call('POST', '/sessions', { body: { model } })
-    expectRefused(answer, 422, model)
+  const id = await agent.session()
+  const goal = 'hello'
+  for (const model of ['nobody:knows', 'scripted:/etc/passwd', ':', 'openai:gpt-5', 'demo:x']) {
+    expectRefused(await agent.call('POST', '/sessions', { body: { model, workspace: 'never' } }), 422, model)
+    expectRefused(await agent.call('POST', `/sessions/${id}/run`, { body: { model, goal } }), 422, model)
+    expectRefused(await agent.call('POST', '/run', { body: { model, goal } }), 422, model)
   }
+  expect(existsSync(join(agent.workspace, 'never'))).toBe(false)
+  await agent.call('DELETE', `/sessions/${id}`)
   expect((await agent.call('GET', '/sessions')).body).toEqual([])
 })
 

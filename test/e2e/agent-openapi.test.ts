@@ -161,24 +161,28 @@ verifies('agenthttp:openapi:checked', async () => {
   expect(() => check.event('done', { finish_reason: 5 })).toThrow()
 })
 
-verifies('agent:openapi:complete', 'answers and events of every kind come by, and each is held against the document on its way', async () => {
-  const agent = await startTestAgent()
-  const id = await agent.session({ title: 't' })
-  const path = `/sessions/${id}`
-  const { events_url: url } = await agent.run(id, 'plan: tidy up')
-  const reader = await agent.events(`${url}&extended=1`)
-  const events = await reader.until('plan_proposed')
-  const waiting = await agent.call('GET', path)
-  expect(waiting.body.pending_plan).not.toBeNull()
-  expect((await agent.call('GET', `${path}/runs`)).body.runs).toHaveLength(1)
-  await agent.call('POST', `${path}/plan/confirm`)
-  events.push(...(await reader.until('done')), ...(await agent.finish(id, 'list files')))
-  const kinds = new Set(events.map(({ event }) => event))
-  for (const kind of ['run_started', 'usage', 'plan_proposed', 'plan_decided', 'tool_result', 'message', 'done'])
-    expect(kinds, kind).toContain(kind)
-  for (const one of [path, `${path}/runs`, '/sessions', '/tools', '/ready'])
-    expect((await agent.call('GET', one)).status, one).toBe(200)
-  expect((await agent.call('PATCH', path, { body: { title: 'x' } })).status).toBe(200)
-  expect((await agent.call('POST', '/run', { body: { goal: 'list files' } })).status).toBe(200)
-  expect((await agent.call('GET', '/nothing')).status).toBe(404)
-})
+verifies(
+  'agent:openapi:complete',
+  'answers and events of every kind come by, and each is held against the document on its way',
+  async () => {
+    const agent = await startTestAgent()
+    const id = await agent.session({ title: 't' })
+    const path = `/sessions/${id}`
+    const { events_url: url } = await agent.run(id, 'plan: tidy up')
+    const reader = await agent.events(`${url}&extended=1`)
+    const events = await reader.until('plan_proposed')
+    const waiting = await agent.call('GET', path)
+    expect(waiting.body.pending_plan).not.toBeNull()
+    expect((await agent.call('GET', `${path}/runs`)).body.runs).toHaveLength(1)
+    await agent.call('POST', `${path}/plan/confirm`)
+    events.push(...(await reader.until('done')), ...(await agent.finish(id, 'list files')))
+    const kinds = new Set(events.map(({ event }) => event))
+    for (const kind of ['run_started', 'usage', 'plan_proposed', 'plan_decided', 'tool_result', 'message', 'done'])
+      expect(kinds, kind).toContain(kind)
+    for (const one of [path, `${path}/runs`, '/sessions', '/tools', '/ready'])
+      expect((await agent.call('GET', one)).status, one).toBe(200)
+    expect((await agent.call('PATCH', path, { body: { title: 'x' } })).status).toBe(200)
+    expect((await agent.call('POST', '/run', { body: { goal: 'list files' } })).status).toBe(200)
+    expect((await agent.call('GET', '/nothing')).status).toBe(404)
+  },
+)

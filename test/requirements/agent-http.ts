@@ -59,6 +59,15 @@ export const agentHttp = {
     source: 'design/agent-decisions.md: HTTP',
     behaviour: 'Pages of other sites can read answers only where --allow-origin lists them, the preflight included.',
   },
+  'agenthttp:fork:copies': {
+    source: 'design/agent-decisions.md: HTTP',
+    behaviour:
+      'A fork is a session of its own with the transcript of the first, or its first messages; 201 and Location.',
+  },
+  'agenthttp:fork:repeated': {
+    source: 'design/agent-decisions.md: HTTP',
+    behaviour: 'A fork repeated under its Idempotency-Key gives the same session.',
+  },
   'agenthttp:alone:plan': {
     source: 'design/agent-decisions.md: Plans and leases',
     behaviour:

@@ -19,6 +19,7 @@ const STATUS: Record<string, number> = {
   too_large: 413,
   unsupported_media_type: 415,
   unknown_model: 422,
+  model_not_configured: 422,
   workspace_outside: 422,
   outside_workspace: 422,
   queue_full: 429,

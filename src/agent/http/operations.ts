@@ -191,6 +191,22 @@ export const OPERATIONS: Operation[] = [
   },
   {
     method: 'post',
+    path: '/sessions/{id}/fork',
+    summary: 'A new session with the transcript of this one, or its beginning',
+    body: { schema: wire.ForkSessionBody, example: { title: 'Another way', messages: 2 } },
+    headers: RECEIPT,
+    errors: [409, 503],
+    answers: {
+      '201': {
+        description: 'Made.',
+        schema: wire.SessionForked,
+        example: { ...examples.SESSION_CREATED, forked_from: examples.ID },
+        headers: ['Location'],
+      },
+    },
+  },
+  {
+    method: 'post',
     path: '/sessions/{id}/run',
     summary: 'Run a goal in a session',
     body: { schema: wire.SessionRunBody, example: { goal: 'list files' }, required: true },

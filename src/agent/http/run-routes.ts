@@ -24,7 +24,7 @@ export function runRoutes(app: HttpServer, agent: AgentServer): void {
       throw new AppError('bad_request', 'plan_mode needs a session: nobody can approve a plan here.', {
         details: { field: 'plan_mode' },
       })
-    if (body.model !== undefined) agent.checkModel(body.model)
+    if (body.model !== undefined) await agent.checkModel(body.model)
     const gone = new AbortController()
     reply.raw.once('close', () => gone.abort())
     const order = {

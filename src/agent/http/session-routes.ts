@@ -5,19 +5,21 @@ import { checker } from '../../kit/schema.ts'
 import {
   ConfirmPlanBody,
   CreateSessionBody,
+  ForkSessionBody,
   PatchSessionBody,
   PlanBody,
   RejectPlanBody,
   SessionRunBody,
 } from '../../wire/agent.ts'
 import type { AgentServer } from '../agent.ts'
-import { withoutSummaries } from '../compaction.ts'
+import { countWithSummaries, withoutSummaries } from '../compaction.ts'
 import { NO_USAGE, type PlanDecision, type Session } from '../model.ts'
 import type { Receipt } from '../store/port.ts'
 import { goalOf, iso, limitsOf, runBody, sessionDetails, sessionSummary } from './bodies.ts'
 import { readEventQuery } from './events.ts'
 
 const checkCreate = checker(CreateSessionBody)
+const checkFork = checker(ForkSessionBody)
 const checkRun = checker(SessionRunBody)
 const checkPatch = checker(PatchSessionBody)
 const checkPlan = checker(PlanBody)
@@ -42,36 +44,29 @@ export function sessionRoutes(
 
   app.post('/sessions', async (request, reply) => {
     const body = checkCreate(bodyOf(request))
-    const workspace = await agent.workspaceFor(body.workspace ?? null)
-    if (body.model !== undefined) agent.checkModel(body.model)
-    const at = now()
-    const session: Session = {
-      id: randomUUID(),
-      createdAt: at,
-      lastActive: at,
+    if (body.model !== undefined) await agent.checkModel(body.model)
+    const session = newSession(now(), {
       title: body.title ?? null,
       systemPrompt: body.system_prompt ?? null,
-      workspace,
+      workspace: await agent.workspaceFor(body.workspace ?? null),
       model: body.model ?? null,
       maxSteps: body.max_steps ?? null,
       planMode: body.plan_mode ?? false,
-      turnCount: 0,
-      usage: NO_USAGE,
-      status: 'idle',
-      activeRunId: null,
-      pendingPlan: null,
-      takenSeq: 0,
-    }
+    })
     const created = await store.sessions.create(session, receiptOf(request, '/sessions'))
+    return reply.code(201).header('location', `/sessions/${created.id}`).send(createdBody(created))
+  })
+
+  app.post<WithId>('/sessions/:id/fork', async (request, reply) => {
+    const from = await sessionOf(agent, request)
+    const { title = from.title, messages: wanted } = checkFork(bodyOf(request))
+    const messages = wanted === undefined ? null : countWithSummaries(await store.log.transcript(from.id), wanted)
+    const receipt = receiptOf(request, `/sessions/${from.id}/fork`)
+    const forked = await store.sessions.fork(from.id, newSession(now(), { ...from, title }), { messages, receipt })
     return reply
       .code(201)
-      .header('location', `/sessions/${created.id}`)
-      .send({
-        session_id: created.id,
-        created_at: iso(created.createdAt),
-        workspace: created.workspace,
-        model: agent.modelOf(created),
-      })
+      .header('location', `/sessions/${forked.id}`)
+      .send({ ...createdBody(forked), forked_from: from.id })
   })
 
   app.get<{ Querystring: { limit?: string; cursor?: string } }>('/sessions', async (request, reply) => {
@@ -115,7 +110,7 @@ export function sessionRoutes(
     const body = checkRun(bodyOf(request))
     const goal = goalOf(body)
     const asked = readEventQuery(request.query)
-    if (body.model !== undefined) agent.checkModel(body.model)
+    if (body.model !== undefined) await agent.checkModel(body.model)
     const whenBusy = body.on_busy === undefined || body.on_busy === 'reject' ? 'refuse' : body.on_busy
     const order = {
       goal,
@@ -176,6 +171,11 @@ export function sessionRoutes(
     return { session_id: id, plan_id: plan.planId, run_id: plan.runId, decision: decision.decision }
   }
 
+  function createdBody(session: Session) {
+    const { id, createdAt, workspace } = session
+    return { session_id: id, created_at: iso(createdAt), workspace, model: agent.modelOf(session) }
+  }
+
   function receiptOf(request: Pick<Request, 'headers' | 'raw' | 'bodyText'>, path: string): Receipt | null {
     const key = request.headers['idempotency-key']
     if (typeof key !== 'string' || key === '') return null
@@ -185,6 +185,28 @@ export function sessionRoutes(
       })
     const hash = (text: string) => createHash('sha256').update(text).digest('base64url')
     return { key: hash(`${callerOf(request)}\n${path}\n${key}`), bodyHash: hash(request.bodyText), now: now() }
+  }
+}
+
+type Chosen = Pick<Session, 'title' | 'systemPrompt' | 'workspace' | 'model' | 'maxSteps' | 'planMode'>
+
+function newSession(at: number, { title, systemPrompt, workspace, model, maxSteps, planMode }: Chosen): Session {
+  return {
+    id: randomUUID(),
+    createdAt: at,
+    lastActive: at,
+    title,
+    systemPrompt,
+    workspace,
+    model,
+    maxSteps,
+    planMode,
+    turnCount: 0,
+    usage: NO_USAGE,
+    status: 'idle',
+    activeRunId: null,
+    pendingPlan: null,
+    takenSeq: 0,
   }
 }
 
