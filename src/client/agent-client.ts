@@ -16,6 +16,8 @@ export type RunResult = Static<typeof wire.RunResult>
 export type Run = Static<typeof wire.WireRun>
 export type Tool = Static<typeof wire.WireTool>
 export type NewSession = Static<typeof wire.CreateSessionBody>
+export type ForkedSession = Static<typeof wire.ForkSessionBody>
+export type SessionForked = Static<typeof wire.SessionForked>
 export type PlanAnswer = Static<typeof wire.PlanBody>
 type RunBody = Omit<Static<typeof wire.SessionRunBody>, 'goal' | 'message' | 'content'>
 type AloneBody = Omit<Static<typeof wire.StatelessRunBody>, 'goal' | 'message' | 'content'>
@@ -47,8 +49,8 @@ export interface AgentClient {
   session(sessionId: string, options?: CallOptions): Promise<SessionDetails>
   rename(sessionId: string, title: string, options?: CallOptions): Promise<SessionSummary>
   remove(sessionId: string, options?: CallOptions): Promise<void>
-  /** A new session with the transcript of this one. */
-  fork(sessionId: string, body?: object, options?: OnceOptions): Promise<SessionCreated>
+  /** A new session with the transcript of this one, or its first `messages`. */
+  fork(sessionId: string, body?: ForkedSession, options?: OnceOptions): Promise<SessionForked>
   /** Starts a run; its events come from `events`, after the number in `events_url`. */
   run(sessionId: string, goal: string, options?: RunBody & OnceOptions): Promise<RunReceipt>
   /** Starts a run, once even where the answer was lost and the call was repeated, and gives its events up to its `done`. */

@@ -62,6 +62,10 @@ verifies('agent:client:calls', 'every call of the client does what it says', asy
   expect(await client.cancel(id)).toBe(true)
   expect(await client.runs(id)).toMatchObject([{ run_id: receipt.run_id, goal: 'wait', finish_reason: 'Cancelled' }])
 
+  const forked = await client.fork(id, { title: 'copy', messages: 1 })
+  expect(forked).toMatchObject({ forked_from: id })
+  expect((await client.session(forked.session_id)).transcript).toHaveLength(1)
+
   await client.remove(id)
   expect(await failureOf(client.session(id))).toMatchObject({ code: 'not_found', status: 404 })
   expect(await client.statelessRun('hello', { max_steps: 2 })).toMatchObject({
