@@ -41,4 +41,32 @@ export const accounts = {
     behaviour:
       'After an expired login a new one by QR brings the account back while clients wait, and nothing is lost.',
   },
+  'accounts:routing:bound': {
+    source: 'issue 4: Build 2, several accounts',
+    behaviour: "A client that is bound to an account gets that account's messages only; one that is not gets them all.",
+  },
+  'accounts:send:right-account': {
+    source: 'issue 4: What must show, two accounts',
+    behaviour: 'A reply leaves from the account that its message came to.',
+  },
+  'accounts:send:ambiguous-user': {
+    source: 'design/relay-decisions.md: never a guess at the recipient',
+    behaviour: 'A user who is known in several accounts cannot be written to by id alone; the refusal says what helps.',
+  },
+  'accounts:clients:binding': {
+    source: 'issue 4: Build 2, several accounts',
+    behaviour: 'A client is bound at registration or later, to an account that is there or to all.',
+  },
+  'accounts:health:all-up': {
+    source: 'issue 4: Build 2, several accounts',
+    behaviour: '/health is ok when every account is connected; else it speaks of the one that is worst off.',
+  },
+  'accounts:logout:queue-stays': {
+    source: 'issue 4: Build 2, several accounts',
+    behaviour: 'Logging an account out leaves what waits in the queues, and the others alone.',
+  },
+  'accounts:property:none-misdirected': {
+    source: 'issue 4: What must show, two accounts',
+    behaviour: 'Two accounts, three clients, 10,000 exchanges at once: none is misdirected.',
+  },
 } as const satisfies Requirements
