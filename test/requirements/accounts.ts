@@ -69,4 +69,28 @@ export const accounts = {
     source: 'issue 4: What must show, two accounts',
     behaviour: 'Two accounts, three clients, 10,000 exchanges at once: none is misdirected.',
   },
+  'login:cli:terminal': {
+    source: LOGIN,
+    behaviour: 'switchboard login draws the code, waits for the phone, and the login outlives a restart of the hub.',
+  },
+  'credentials:rest:encrypted': {
+    source: 'design/relay-decisions.md: Upstream, bot credentials',
+    behaviour: 'Nothing of a login can be read in the data directory.',
+  },
+  'credentials:key:own': {
+    source: 'design/relay-decisions.md: Upstream, bot credentials',
+    behaviour: 'The hub makes its key itself (0600), and never a second one while something is encrypted.',
+  },
+  'credentials:key:given': {
+    source: 'design/relay-decisions.md: Upstream, bot credentials',
+    behaviour: 'A key may be given as a file or a value.',
+  },
+  'credentials:key:wrong': {
+    source: 'issue 4: Build 2, credentials encrypted at rest',
+    behaviour: 'With a wrong key there is a clear error that says what to do, and nothing is changed.',
+  },
+  'register:for:formats': {
+    source: 'issue 4: Build 6, registration output',
+    behaviour: 'For each known client there is the account file or environment it reads, with address and token.',
+  },
 } as const satisfies Requirements
