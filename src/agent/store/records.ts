@@ -25,7 +25,7 @@ export function isReceiptOver(at: number, now: number): boolean {
 }
 
 /** Receipts from before this moment are forgotten. */
-function oldestReceipt(now: number): number {
+export function oldestReceipt(now: number): number {
   return now - RECEIPT_LIFE_MS
 }
 

@@ -1,0 +1,110 @@
+import { type LocalLease, memoryLease } from '../../kit/lease.ts'
+import type { Db } from '../../kit/sqlite/database.ts'
+import { type GroupWriter, groupWriter } from '../../kit/sqlite/group-writer.ts'
+import { openSqlite } from '../../kit/sqlite/open.ts'
+import type { Call, Outputs } from './operations.ts'
+import type { AgentStore, RunStore, SessionLog, SessionStore, StoreLimits } from './port.ts'
+import {
+  countSessions,
+  listRuns,
+  listSessions,
+  listUnfinished,
+  readBounds,
+  readEvents,
+  readRun,
+  readSession,
+  readTranscript,
+} from './reads.ts'
+import { endsWork, fenced, noSession } from './records.ts'
+
+const WRITER_THREAD = import.meta.url.endsWith('.ts')
+  ? new URL('./writer-thread.ts', import.meta.url)
+  : new URL('./writer-thread.js', import.meta.url)
+
+export interface SqliteStoreOptions extends StoreLimits {
+  /** Made when it is not there. One server at a time. */
+  dir: string
+}
+
+/** The file of the database in the data directory. */
+export const DATABASE = 'agent.db'
+
+/**
+ * The store of an agent server on one machine. Writes go through one thread, gathered into commits; reads have a
+ * connection of their own. Leases live in memory: the directory is locked, so nobody outlives the process that gave them.
+ * Fails with `data_dir_in_use`, `data_dir_unusable` or `store_newer`.
+ */
+export async function openSqliteStore({ dir, ...limits }: SqliteStoreOptions): Promise<AgentStore> {
+  const opened = await openSqlite<Call>({ dir, database: DATABASE, service: 'agent server', thread: WRITER_THREAD })
+  const writer = groupWriter<Call, Outputs>({ commit: opened.commit })
+  const parts: Parts = { db: opened.db, writer, limits, leases: memoryLease({ now: () => 0, lifeMs: 1 }) }
+  return {
+    sessions: sessionStore(parts),
+    log: sessionLog(parts),
+    runs: runStore(parts),
+    leases: parts.leases,
+    count: async () => countSessions(opened.db),
+    close: () => opened.close(writer.drain),
+  }
+}
+
+interface Parts {
+  db: Db
+  writer: GroupWriter<Call, Outputs>
+  leases: LocalLease
+  limits: StoreLimits
+}
+
+function sessionStore({ db, writer, limits: { maxSessions } }: Parts): SessionStore {
+  return {
+    create: (session, receipt) =>
+      writer.run({ name: 'createSession', input: { session, receipt, maxSessions, from: null } }),
+    fork: (fromId, session, { messages, receipt }) =>
+      writer.run({
+        name: 'createSession',
+        input: { session, receipt, maxSessions, from: { id: fromId, messages } },
+      }),
+    get: async (id) => readSession(db, id),
+    list: async (page) => listSessions(db, page),
+    update: (id, patch) => writer.run({ name: 'updateSession', input: { id, patch } }),
+    remove: (id) => writer.run({ name: 'removeSession', input: { id } }),
+  }
+}
+
+function sessionLog({ db, writer, leases, limits }: Parts): SessionLog {
+  return {
+    async append(claim, entry) {
+      // Writes are done in the order they are given, so what holds now holds when this one is done.
+      if (!leases.holds(claim)) throw readBounds(db, claim.key) === null ? noSession(claim.key) : fenced()
+      const newest = await writer.run({ name: 'appendEntry', input: { sessionId: claim.key, entry, limits } })
+      if (endsWork(entry)) leases.drop(claim)
+      return newest
+    },
+    read: async (sessionId, afterSeq, limit) => readEvents(db, sessionId, afterSeq, limit),
+    bounds: async (sessionId) => readBounds(db, sessionId),
+    transcript: async (sessionId) => readTranscript(db, sessionId),
+  }
+}
+
+function runStore({ db, writer, leases, limits }: Parts): RunStore {
+  return {
+    async admit(run, options) {
+      const admitted = await writer.run({ name: 'admitRun', input: { run, options } })
+      const begins = !admitted.repeated && admitted.run.status === 'running'
+      return { ...admitted, claim: begins ? leases.grant(run.sessionId) : null }
+    },
+    get: async (sessionId, runId) => readRun(db, sessionId, runId),
+    list: async (sessionId) => listRuns(db, sessionId),
+    async next(sessionId, now) {
+      const run = await writer.run({ name: 'nextRun', input: { sessionId, now } })
+      return run && { run, claim: leases.grant(sessionId) }
+    },
+    async settlePlan(sessionId, planId, entry, decided) {
+      const input = { sessionId, planId, entry, decided, limits }
+      const settled = await writer.run({ name: 'settlePlan', input })
+      if (!settled) return { settled }
+      return { settled, claim: endsWork(entry) ? null : leases.grant(sessionId) }
+    },
+    unfinished: async () => listUnfinished(db),
+  }
+}
