@@ -3,6 +3,7 @@ import { agent } from './requirements/agent.ts'
 import { agentEvents } from './requirements/agent-events.ts'
 import { agentHttp } from './requirements/agent-http.ts'
 import { agentLoop } from './requirements/agent-loop.ts'
+import { agentStore } from './requirements/agent-store.ts'
 import { agentTools } from './requirements/agent-tools.ts'
 import { auth } from './requirements/auth.ts'
 import { config } from './requirements/config.ts'
@@ -38,6 +39,7 @@ export const requirements = {
   ...agentEvents,
   ...agentLoop,
   ...agentTools,
+  ...agentStore,
 } as const satisfies Requirements
 
 /** The id of a rule. */

@@ -81,6 +81,15 @@ export const AGENT_SETTINGS = {
         .map((name) => name.trim().toLowerCase())
         .filter((name) => name !== ''),
   } satisfies Setting<string[]>,
+  dataDir: {
+    flag: '--data-dir',
+    placeholder: '<folder>',
+    env: 'AGENT_DATA_DIR',
+    help: 'where sessions, transcripts and events are kept over a restart; never visible to tools',
+    fallback: null,
+    fallbackText: 'none: kept in memory',
+    read: readFolder,
+  } satisfies Setting<string | null>,
   maxSessions: {
     flag: '--max-sessions',
     placeholder: '<n>',

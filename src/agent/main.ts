@@ -18,6 +18,7 @@ import { runSetup } from './run-setup.ts'
 import { bell, sessionRunner } from './session-runner.ts'
 import { statelessRuns } from './stateless.ts'
 import { memoryStore } from './store/memory.ts'
+import type { AgentStore } from './store/port.ts'
 import { builtinTools } from './tools/builtin.ts'
 import { type Mcp, openMcp } from './tools/mcp.ts'
 import { closeTools, toolRegistry } from './tools/registry.ts'
@@ -61,7 +62,18 @@ const STOP_WITHIN_MS = 5_000
 const CLOSE_EVERY_MS = 20
 
 /** Chooses the adapters, ends what a crash left, then listens. */
-export async function startAgent(
+export async function startAgent(settings: AgentSettings, surroundings: AgentSurroundings): Promise<RunningAgent> {
+  const store = await openStore(settings)
+  try {
+    return await startWith(store, settings, surroundings)
+  } catch (error) {
+    await store.close()
+    throw error
+  }
+}
+
+async function startWith(
+  store: AgentStore,
   settings: AgentSettings,
   { log, env, version, now = Date.now, heartbeatMs = HEARTBEAT_MS, retries }: AgentSurroundings,
 ): Promise<RunningAgent> {
@@ -78,14 +90,15 @@ export async function startAgent(
     allowNetwork: settings.allowNetwork,
     sandbox,
   }
-  const { shellOff } = await openWorkspace({ root, hidden: [], shell: policy })
+  // What the server keeps is nothing for tools and commands, wherever it lies.
+  const hidden = settings.dataDir === null ? [] : [await realpath(settings.dataDir)]
+  const { shellOff } = await openWorkspace({ root, hidden, shell: policy })
   const mcp = await openMcpFile(settings.mcpConfig, env, log)
   const registry = toolRegistry(
     [...builtinTools({ shellOff, web: { allowNetwork: settings.allowNetwork } }), todoWrite, ...(mcp?.tools ?? [])],
     { log, now },
   )
 
-  const store = memoryStore(settings)
   const doorbell = memoryDoorbell()
   const metrics = createMetrics('switchboard_agent_')
   const figures = createFigures(metrics)
@@ -94,7 +107,7 @@ export async function startAgent(
   const setup = runSetup({
     registry,
     openModel,
-    openWorkspace: (folder) => openWorkspace({ root: folder, hidden: [], shell: policy }),
+    openWorkspace: (folder) => openWorkspace({ root: folder, hidden, shell: policy }),
     closeTools: closeTools,
     maxTokens: settings.maxTokens,
     maxCost: settings.maxCost,
@@ -131,7 +144,7 @@ export async function startAgent(
     alone,
     registry,
     now,
-    workspaceFor: (asked) => resolveWorkspace(root, asked),
+    workspaceFor: (asked) => resolveWorkspace(root, asked, hidden),
     async checkModel(name) {
       refuseScripts(name)
       await openModel(name)
@@ -191,6 +204,13 @@ export async function startAgent(
     await stop()
     throw error
   }
+}
+
+/** In memory, or in a directory of its own. */
+async function openStore({ dataDir, ...limits }: AgentSettings): Promise<AgentStore> {
+  if (dataDir === null) return memoryStore(limits)
+  const { openSqliteStore } = await import('./store/sqlite.ts')
+  return openSqliteStore({ dir: dataDir, ...limits })
 }
 
 /** Each model is opened once, with its clocks and retries around it. */

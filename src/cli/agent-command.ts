@@ -24,6 +24,7 @@ export const agentCommand: CommandSpec = {
       ...listens,
       ['model', modelText(agent.model)],
       ['workspace', agent.workspace],
+      ['data', settings.dataDir ?? 'in memory: gone when it stops (set --data-dir to keep it)'],
       ['shell', agent.shellOff ?? 'in a sandbox'],
       ['access', accessText(settings)],
     ])

@@ -26,15 +26,16 @@ export interface SqliteStoreOptions extends StoreLimits {
   dir: string
 }
 
-/** The file of the database in the data directory. */
-export const DATABASE = 'agent.db'
+const DATABASE = 'agent.db'
 
 /**
  * The store of an agent server on one machine. Writes go through one thread, gathered into commits; reads have a
  * connection of their own. Leases live in memory: the directory is locked, so nobody outlives the process that gave them.
  * Fails with `data_dir_in_use`, `data_dir_unusable` or `store_newer`.
  */
-export async function openSqliteStore({ dir, ...limits }: SqliteStoreOptions): Promise<AgentStore> {
+export async function openSqliteStore(options: SqliteStoreOptions): Promise<AgentStore> {
+  const { dir, maxSessions, maxLogEvents, maxLogBytes } = options
+  const limits = { maxSessions, maxLogEvents, maxLogBytes }
   const opened = await openSqlite<Call>({ dir, database: DATABASE, service: 'agent server', thread: WRITER_THREAD })
   const writer = groupWriter<Call, Outputs>({ commit: opened.commit })
   const parts: Parts = { db: opened.db, writer, limits, leases: memoryLease({ now: () => 0, lifeMs: 1 }) }

@@ -1,7 +1,7 @@
 import type { Db } from '../../kit/sqlite/database.ts'
 import type { Message, Session } from '../model.ts'
 import type { Receipt, SessionPatch } from './port.ts'
-import { readTranscript } from './reads.ts'
+import { countSessions, readTranscript } from './reads.ts'
 import { checkRoom, firstMessages, type KeptReceipt, madeUnder, oldestReceipt } from './records.ts'
 import { findRow, fromSession, needRow, saveSession, toSession } from './rows.ts'
 
@@ -74,8 +74,4 @@ export function keepReceipt(db: Db, receipt: Receipt | null, made: string): void
 function copiedMessages(db: Db, { id, messages }: { id: string; messages: number | null }): Message[] {
   needRow(db, id)
   return firstMessages(readTranscript(db, id), messages)
-}
-
-function countSessions(db: Db): number {
-  return db.get<{ count: number }>('SELECT count(*) AS count FROM sessions')?.count ?? 0
 }
