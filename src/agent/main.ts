@@ -153,7 +153,7 @@ async function startWith(
     ring: (sessionId) => doorbell.ring(bell(sessionId)),
   }
   observe(metrics, agent)
-  await runner.sweep()
+  await runner.recover()
 
   const sweep = () =>
     runner.sweep().catch((error: unknown) => log.error('unfinished sessions could not be looked after', { error }))
@@ -198,6 +198,8 @@ async function startWith(
   }
   try {
     const { host, port } = await listen(app, settings.addr)
+    // Not before: a port that is taken must not cost a run that waits.
+    await sweep()
     const url = `http://${host.includes(':') ? `[${host}]` : host}:${port}`
     return { host, port, url, model: modelName(model), workspace: root, shellOff, stop }
   } catch (error) {

@@ -177,12 +177,12 @@ describe('after a crash', () => {
     'a run that was under way ends with an error and done, and the next one can come',
     async () => {
       const bench = await crashed('running', scriptedProvider({ turns: [], after: 'Hello.' }))
-      expect(await bench.runner.sweep()).toBe(1)
+      expect(await bench.runner.recover()).toBe(1)
       expect((await bench.events()).map(({ type }) => type)).toEqual(['error', 'done'])
       expect(await bench.told('error')).toMatchObject([{ code: 'interrupted', run_id: 'r1' }])
       expect(await bench.told('done')).toMatchObject([{ finish_reason: 'Interrupted', total_steps: 1, run_id: 'r1' }])
       expect(await bench.store.runs.get('s1', 'r1')).toMatchObject({ status: 'finished', finishReason: 'Interrupted' })
-      expect(await bench.runner.sweep()).toBe(0)
+      expect(await bench.runner.recover()).toBe(0)
       await bench.submit('again')
       await bench.until('done', 2)
     },

@@ -1,6 +1,5 @@
 import { randomUUID } from 'node:crypto'
 import { AppError, errorText } from '../kit/errors.ts'
-import type { Claim } from '../kit/lease.ts'
 import { nextBatch } from '../kit/tail.ts'
 import { NO_USAGE, type PlanDecision, type Run, type RunLimits, type Session } from './model.ts'
 import { decidedBefore, decisionEntry, waitingPlan } from './plan.ts'
@@ -30,11 +29,10 @@ export interface SessionRunner {
    * `plan_decided` when another decision came first.
    */
   decide(sessionId: string, planId: string | null, decision: PlanDecision): Promise<{ planId: string; runId: string }>
-  /**
-   * Before the server listens, and now and then: runs whose owner died end with `error` and `done`, queued ones that
-   * nobody starts are started, plans that nobody answered in time are rejected. Returns how many sessions it looked at.
-   */
-  sweep(): Promise<number>
+  /** Ends runs whose owner died with `error` and `done`. Before the server listens. Returns how many sessions it looked at. */
+  recover(): Promise<number>
+  /** The same now and then; starts queued runs that nobody starts, and rejects plans that nobody answered in time. */
+  sweep(): Promise<void>
   /** Cancels, forgets the tools of the session, and wakes its readers. */
   forget(sessionId: string): Promise<void>
   stop(): Promise<void>
@@ -80,10 +78,13 @@ export function sessionRunner(options: SessionRunnerOptions): SessionRunner {
     },
     cancel,
     decide,
-    async sweep() {
+    async recover() {
       const left = await store.runs.unfinished()
-      for (const session of left) await pickUp(session)
+      for (const session of left) await endAbandoned(session)
       return left.length
+    },
+    async sweep() {
+      for (const session of await store.runs.unfinished()) await pickUp(session)
     },
     async forget(sessionId) {
       leaving.add(sessionId)
@@ -230,17 +231,11 @@ export function sessionRunner(options: SessionRunnerOptions): SessionRunner {
   }
 
   async function pickUp(session: Session): Promise<void> {
-    if (session.pendingPlan !== null) {
-      if (session.pendingPlan.expiresAt <= now()) await expire(session.id, session.pendingPlan.planId)
-      return
-    }
-    if (session.status === 'running') {
-      const claim = await store.leases.claim(session.id)
-      // Whoever holds it lives.
-      if (claim === null) return
-      await endAbandoned(session.id, claim)
-    }
-    await startNext(session.id)
+    const { pendingPlan } = session
+    if (pendingPlan === null) {
+      await endAbandoned(session)
+      await startNext(session.id)
+    } else if (pendingPlan.expiresAt <= now()) await expire(session.id, pendingPlan.planId)
   }
 
   async function expire(sessionId: string, planId: string): Promise<void> {
@@ -252,15 +247,20 @@ export function sessionRunner(options: SessionRunnerOptions): SessionRunner {
     }
   }
 
-  /** What its owner left. Read again under the claim: it may have ended in the last moment. */
-  async function endAbandoned(sessionId: string, claim: Claim): Promise<void> {
+  /** Whoever holds a session's claim lives. Read again under our own: the run may have ended in the last moment. */
+  async function endAbandoned({ id, status }: Session): Promise<void> {
+    const claim = status === 'running' ? await store.leases.claim(id) : null
+    if (claim === null) return
     try {
-      const session = await store.sessions.get(sessionId)
-      const run = session?.activeRunId ? await store.runs.get(sessionId, session.activeRunId) : null
+      const session = await store.sessions.get(id)
+      const run = session?.activeRunId ? await store.runs.get(id, session.activeRunId) : null
       if (session?.status !== 'running' || run === null) return
       await store.log.append(claim, endingEntry(run, INTERRUPTED, run.activeMs, now()))
-      doorbell.ring(bell(sessionId))
+      doorbell.ring(bell(id))
       options.onFinished(run, 'Interrupted', run.activeMs)
+    } catch (error) {
+      // Deleted, or taken over, in that moment: then it is no longer ours to end.
+      if (!(error instanceof AppError && ['fenced', 'not_found'].includes(error.code))) throw error
     } finally {
       await store.leases.release(claim)
     }
