@@ -119,7 +119,7 @@ verifies(
     }
     expect((await agent.call('POST', `/sessions/${approved}/plan`, edited)).status).toBe(200)
   },
-  60_000,
+  120_000,
 )
 
 async function newSession(agent: AgentProcess): Promise<string> {

@@ -2,7 +2,7 @@ import { readdirSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect } from 'vitest'
 import { connect } from '../../src/kit/sqlite/database.ts'
-import { agentProcess, runOnFullDisk } from '../support/agent-process.ts'
+import { agentProcess, runOnFullDisk, START_MS } from '../support/agent-process.ts'
 import { runCli, temporaryFolder, untilAnswers } from '../support/processes.ts'
 import { startTestAgent } from '../support/test-agent.ts'
 import { verifies } from '../support/verifies.ts'
@@ -92,29 +92,37 @@ verifies('agentstore:files:hidden', async () => {
   })
 })
 
-verifies('agentstore:lock:exclusive', async () => {
-  const agent = await agentProcess([])
-  const first = await agent.start()
-  const second = runCli(agent.args.map((arg) => (arg.startsWith('127.0.0.1:') ? '127.0.0.1:0' : arg)))
-  expect(await second.ended).not.toBe(0)
-  expect(second.output()).toContain(`in use by another agent server (process ${first.child.pid})`)
-  expect(second.output()).toContain('--data-dir')
-  expect(second.output()).not.toContain('    at ')
-  expect((await agent.call('GET', '/sessions')).status).toBe(200)
-  await first.kill('SIGKILL')
-  await agent.start()
-})
+verifies(
+  'agentstore:lock:exclusive',
+  async () => {
+    const agent = await agentProcess([])
+    const first = await agent.start()
+    const second = runCli(agent.args.map((arg) => (arg.startsWith('127.0.0.1:') ? '127.0.0.1:0' : arg)))
+    expect(await second.ended).not.toBe(0)
+    expect(second.output()).toContain(`in use by another agent server (process ${first.child.pid})`)
+    expect(second.output()).toContain('--data-dir')
+    expect(second.output()).not.toContain('    at ')
+    expect((await agent.call('GET', '/sessions')).status).toBe(200)
+    await first.kill('SIGKILL')
+    await agent.start()
+  },
+  120_000,
+)
 
-verifies('agentstore:lock:unusable', async () => {
-  const file = join(temporaryFolder(), 'file')
-  writeFileSync(file, '')
-  for (const dir of [join(file, 'data'), '/proc/none/data']) {
-    const program = runCli(['agent', '--addr', '127.0.0.1:0', '--data-dir', dir])
-    expect(await program.ended).not.toBe(0)
-    expect(program.output()).toContain(`The data directory ${dir} cannot be used`)
-    expect(program.output()).not.toContain('    at ')
-  }
-})
+verifies(
+  'agentstore:lock:unusable',
+  async () => {
+    const file = join(temporaryFolder(), 'file')
+    writeFileSync(file, '')
+    for (const dir of [join(file, 'data'), '/proc/none/data']) {
+      const program = runCli(['agent', '--addr', '127.0.0.1:0', '--data-dir', dir])
+      expect(await program.ended).not.toBe(0)
+      expect(program.output()).toContain(`The data directory ${dir} cannot be used`)
+      expect(program.output()).not.toContain('    at ')
+    }
+  },
+  120_000,
+)
 
 verifies('agentstore:schema:versioned', async () => {
   const dataDir = temporaryFolder()
@@ -134,7 +142,7 @@ verifies(
   async () => {
     const agent = await agentProcess([])
     const full = runOnFullDisk(agent.args, 600)
-    await untilAnswers(`${agent.url}/health`)
+    await untilAnswers(`${agent.url}/health`, undefined, START_MS)
     const kept: string[] = []
     let refused = await agent.call('GET', '/health')
     for (let count = 0; refused.status < 300 && count < 200; count++) {
@@ -150,7 +158,7 @@ verifies(
     expect(after.map(({ session_id: id }) => id).reverse()).toEqual(kept)
     expect((await agent.call('POST', '/sessions', { system_prompt: 'x'.repeat(20_000) })).status).toBe(201)
   },
-  60_000,
+  120_000,
 )
 
 verifies(['agentstore:plans:expire'], async () => {

@@ -9,6 +9,8 @@ import type { Script } from '../../src/agent/provider/script-format.ts'
 import { freePort, type Program, runCli, temporaryFolder, untilAnswers } from './processes.ts'
 import type { Answer } from './test-hub.ts'
 
+/** A loaded machine takes its time. */
+export const START_MS = 60_000
 const CLI = fileURLToPath(new URL('../../dist/cli.js', import.meta.url))
 
 /** An agent server as a process of its own, which keeps its data and can be started again. */
@@ -49,7 +51,7 @@ export async function agentProcess(script: Script): Promise<AgentProcess> {
     args,
     async start() {
       const program = runCli(args)
-      await untilAnswers(`${url}/health`, program)
+      await untilAnswers(`${url}/health`, program, START_MS)
       return program
     },
     async call(method, path, body, headers = {}) {
