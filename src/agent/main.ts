@@ -27,6 +27,8 @@ import { startProgram } from './workspace/program.ts'
 import { resolveWorkspace } from './workspace/resolve-workspace.ts'
 import { openWorkspace, type ShellPolicy } from './workspace/workspace.ts'
 
+export { type AgentProbe, probeAgent } from './probe.ts'
+
 /** An agent server that listens. */
 export interface RunningAgent {
   host: string

@@ -1,14 +1,6 @@
 /** What a user can tell the bridge itself, in the chat. */
 export type ChatCommand = { name: 'new' } | { name: 'stop' } | { name: 'model'; model: string | null }
 
-/** A person's word on a plan. */
-export interface PlanWord {
-  decision: 'approve' | 'reject'
-  /** The plan as the person wants it. */
-  plan?: string
-  feedback?: string
-}
-
 /** `/new`, `/stop`, `/model <name>`; null for everything else, also for other words that start with a slash. */
 export function chatCommand(text: string): ChatCommand | null {
   const found = /^\/(new|stop|model)(?:\s+(\S.*))?$/is.exec(text.trim())
@@ -23,20 +15,6 @@ export function chatCommand(text: string): ChatCommand | null {
     default:
       return null
   }
-}
-
-/**
- * `approve`, `approve: the plan with changes`, `reject`, `reject: why`. Any other words are what the person has to say
- * about the plan: the agent hears them as the reason why it is not carried out as it stands.
- */
-export function planWord(text: string): PlanWord {
-  const said = text.trim()
-  if (/^(approved?|yes|ok(ay)?|go( ahead)?|👍)[.!]*$/i.test(said)) return { decision: 'approve' }
-  if (/^(reject(ed)?|no|👎)[.!]*$/i.test(said)) return { decision: 'reject' }
-  const edited = /^(?:approve|edit)\s*[:：]\s*([\s\S]+)$/i.exec(said)?.[1]
-  if (edited !== undefined) return { decision: 'approve', plan: edited }
-  const why = /^(?:reject|no)\s*[:：,，]\s*([\s\S]+)$/i.exec(said)?.[1]
-  return { decision: 'reject', feedback: why ?? said }
 }
 
 /** A text without the mention that brought it here. */

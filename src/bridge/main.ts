@@ -30,6 +30,8 @@ export interface BridgeSurroundings {
   tellAwayMs?: number
   planCheckMs?: number
   signal?: AbortSignal
+  /** The hub is this bridge's own: a token that was rotated away is replaced. */
+  reclaim?: boolean
 }
 
 const TELL_AWAY_MS = 15_000
@@ -52,7 +54,7 @@ export async function startBridge(settings: BridgeSettings, surroundings: Bridge
       log,
     })
     journal = opened
-    const token = await patientToken({ ...settings, folder }, log, signal)
+    const token = await patientToken({ ...settings, folder, reclaim: surroundings.reclaim }, log, signal)
     const relay = cursorRelay({ url: settings.hubUrl, token })
     // Online from here on: nobody is told that the agent is away when it is about to poll.
     await relay.notify('start', signal).catch(() => undefined)

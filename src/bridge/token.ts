@@ -13,6 +13,8 @@ export interface TokenOptions {
   /** A token that was given; nothing is kept then. */
   token: string | null
   adminToken: string | null
+  /** A name whose token this bridge had, and which is good no more, is taken back. */
+  reclaim?: boolean | undefined
 }
 
 interface KeptToken {
@@ -34,8 +36,8 @@ export async function findToken(options: TokenOptions): Promise<string> {
   }
   const path = join(folder, 'token.json')
   const kept = await readKept(path)
-  const ours = kept?.hub === hubUrl && kept.name === name
-  if (ours && kept.token !== null && (await isGood(hubUrl, kept.token))) return kept.token
+  const ours = kept?.name === name ? kept : null
+  if (ours !== null && ours.token !== null && (await isGood(hubUrl, ours.token))) return ours.token
   const admin = hubAdmin({ url: hubUrl, adminToken: options.adminToken ?? undefined })
   const exists = await admin.client(name).then(
     () => true,
@@ -45,7 +47,9 @@ export async function findToken(options: TokenOptions): Promise<string> {
     },
   )
   // A registration whose answer was never heard is ours; a client that somebody else made, or took away from us, is not.
-  if (exists && !(ours && kept.token === null)) throw taken(options, ours)
+  const unheard = ours?.token === null && ours.hub === hubUrl
+  const mayRotate = unheard || (ours !== null && options.reclaim === true)
+  if (exists && !mayRotate) throw taken(options, ours !== null)
   await keep(path, { hub: hubUrl, name, token: null })
   const made = exists ? await admin.rotate(name) : await register()
   await keep(path, { hub: hubUrl, name, token: made.token })

@@ -1,7 +1,7 @@
 import { type AgentClient, AgentClientError } from '../client/agent-client.ts'
+import { planWord } from '../client/plan-word.ts'
 import type { Log } from '../kit/log.ts'
 import { backoff, sleep } from '../kit/retry.ts'
-import { planWord } from './chat-words.ts'
 import { followRun, type RunEnd } from './follow-run.ts'
 import type { Outgoing } from './outgoing.ts'
 import { splitAnswer } from './split-answer.ts'
@@ -148,7 +148,7 @@ function workOn(tools: TurnTools, conversation: Conversation, turn: Turn, signal
       await append({ t: 'session', user, session: null, generation: conversation.generation + 1 })
       return begunAgain(TEXTS.forgotten)
     }
-    if (error instanceof AgentClientError && error.code === 'unknown_model')
+    if (error instanceof AgentClientError && ['unknown_model', 'model_not_configured'].includes(error.code))
       await append({ t: 'model', user, model: null })
     log.error('a turn failed', { attempt: turn.attempt, error })
     await tell('failed', error instanceof AgentClientError ? TEXTS.failed(error.message) : TEXTS.bridgeFailed)

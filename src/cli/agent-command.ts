@@ -11,6 +11,11 @@ export const agentCommand: CommandSpec = {
   description: 'run the agent session server',
   group: 'Run:',
   settings: AGENT_SETTINGS,
+  examples: [
+    ['switchboard agent --workspace ./work', 'with an offline demo model'],
+    ['ANTHROPIC_API_KEY=… switchboard agent', 'with a real model, in this folder'],
+    ['AGENT_AUTH_KEYS=… switchboard agent --addr 0.0.0.0:3000', 'to be called from elsewhere'],
+  ],
   async run({ flags, complain }) {
     const { settings, problems } = parseAgentConfig(flags, process.env)
     complain(problems)
@@ -35,7 +40,7 @@ export const agentCommand: CommandSpec = {
 }
 
 /** A model's name, explained where it is the demo. */
-function modelText(model: string): string {
+export function modelText(model: string): string {
   return model === 'demo' ? 'demo (an offline model of a few rules; set a key or --model for a real one)' : model
 }
 

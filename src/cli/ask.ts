@@ -1,5 +1,12 @@
+import { type AgentClient, agentClient } from '../client/agent-client.ts'
 import { type HubAdmin, hubAdmin } from '../client/hub-client.ts'
 import { readHttpUrl, readSecret, type Setting } from '../kit/settings.ts'
+import { withProgress } from './progress.ts'
+
+/** Every command that tells something can tell it to a program. */
+export const JSON_FLAG = {
+  json: { flag: '--json', help: 'print JSON', fallback: false, read: () => true },
+}
 
 /** Settings of every command that asks a hub. */
 export const ASK_HUB = {
@@ -11,7 +18,7 @@ export const ASK_HUB = {
     fallback: 'http://127.0.0.1:8765',
     read: readHttpUrl,
   },
-  json: { flag: '--json', help: 'print JSON', fallback: false, read: () => true },
+  ...JSON_FLAG,
   adminToken: {
     env: 'RELAY_ADMIN_TOKEN',
     help: "the hub's admin token, where it has one",
@@ -20,7 +27,33 @@ export const ASK_HUB = {
   } satisfies Setting<string | null>,
 }
 
-/** The administration of the hub that the settings name. */
-export function askHub({ hub, adminToken }: { hub: string; adminToken: string | null }): HubAdmin {
-  return hubAdmin({ url: hub, adminToken: adminToken ?? undefined })
+/** Settings of every command that asks an agent server. */
+export const ASK_AGENT = {
+  agent: {
+    flag: '--agent',
+    placeholder: '<url>',
+    env: 'AGENT_URL',
+    help: 'the agent server to ask',
+    fallback: 'http://127.0.0.1:3000',
+    read: readHttpUrl,
+  },
+  agentKey: {
+    env: 'AGENT_KEY',
+    help: 'a key of the agent server, where it wants one',
+    fallback: null,
+    read: readSecret,
+  } satisfies Setting<string | null>,
+}
+
+/** Asks the hub that the settings name; a person sees that it goes on when it takes long. */
+export function askHub<T>(
+  { hub, adminToken }: { hub: string; adminToken: string | null },
+  question: (admin: HubAdmin) => Promise<T>,
+): Promise<T> {
+  return withProgress(`asking the hub at ${hub}`, question(hubAdmin({ url: hub, adminToken: adminToken ?? undefined })))
+}
+
+/** A client of the agent server that the settings name. */
+export function agentOf({ agent, agentKey }: { agent: string; agentKey: string | null }): AgentClient {
+  return agentClient({ url: agent, apiKey: agentKey ?? undefined })
 }

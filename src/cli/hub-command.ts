@@ -1,6 +1,7 @@
 import { resolve } from 'node:path'
 import pc from 'picocolors'
 import { HUB_SETTINGS, type HubSettings, parseHubConfig } from '../hub/config.ts'
+import type { RunningHub } from '../hub/main.ts'
 import { AppError } from '../kit/errors.ts'
 import { jsonLog } from '../kit/log.ts'
 import { SIM_SETTINGS } from '../sim/config.ts'
@@ -15,6 +16,11 @@ export const hubCommand: CommandSpec = {
   description: 'run the message relay hub',
   group: 'Run:',
   settings: HUB_SETTINGS,
+  examples: [
+    ['switchboard hub', 'with a simulated messaging service beside it'],
+    ['switchboard hub --upstream-url https://… ', 'with RELAY_UPSTREAM_TOKEN in the environment: a real one'],
+    ['RELAY_ADMIN_TOKEN=… switchboard hub --addr 0.0.0.0:8765', 'to be administered from elsewhere'],
+  ],
   async run({ flags, complain }) {
     const { settings, problems } = parseHubConfig(flags, process.env)
     complain(problems)
@@ -22,7 +28,10 @@ export const hubCommand: CommandSpec = {
   },
 }
 
-async function runHub(settings: HubSettings): Promise<void> {
+/** The hub, and the sim where no service is configured. */
+export async function launchHub(
+  settings: HubSettings,
+): Promise<{ hub: RunningHub; sim: RunningSim | null; url: string }> {
   // Not at the top: --help and the small commands need none of it.
   const { startHub } = await import('../hub/main.ts')
   const log = jsonLog(settings.logLevel)
@@ -35,6 +44,11 @@ async function runHub(settings: HubSettings): Promise<void> {
     await sim?.stop()
     throw error
   })
+  return { hub, sim, url }
+}
+
+async function runHub(settings: HubSettings): Promise<void> {
+  const { hub, sim, url } = await launchHub(settings)
   const { at, listens } = reachable(hub)
   banner('hub', [
     ['clients', `${at}/relay/bot/…  (the same at /ilink/bot/…)`],
@@ -73,7 +87,8 @@ async function simBeside({ addr, simAddr, logLevel }: HubSettings): Promise<Runn
   })
 }
 
-function adminText({ adminToken, insecure }: HubSettings): string {
+/** Who may administer the hub. */
+export function adminText({ adminToken, insecure }: HubSettings): string {
   if (adminToken !== null) return 'needs RELAY_ADMIN_TOKEN'
   if (insecure) return pc.yellow('OPEN TO EVERY CALLER (--insecure)')
   return 'open to this machine only; set RELAY_ADMIN_TOKEN to reach it from elsewhere'

@@ -11,6 +11,7 @@ export const simCommand: CommandSpec = {
   description: 'run a simulated messaging service that speaks the real bot protocol',
   group: 'Run:',
   settings: SIM_SETTINGS,
+  examples: [['switchboard sim --bot-token my-bot-token', 'a messenger to try a hub with']],
   async run({ flags, complain }) {
     const { settings, problems } = parseSimConfig(flags, process.env)
     complain(problems)

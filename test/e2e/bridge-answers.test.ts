@@ -88,6 +88,26 @@ test('an agent that has forgotten the session begins a new one and says so', asy
   expect(answer).toContain('are you there')
 })
 
+test('a run that the agent had to leave is begun again elsewhere, and the user is told', async () => {
+  const addr = { host: '127.0.0.1', port: await freePort() }
+  const stalling = { turns: [{ match: 'slow', steps: [{ stall: 'forever' as const }] }] }
+  const first = await startTestAgent({ addr, script: stalling })
+  const bridge = await startTestBridge({ agent: first })
+  bridge.say('ann', 'slow')
+  await soon(async () => expect((await first.call('GET', '/sessions')).body[0]?.status).toBe('running'))
+  await first.stop()
+  const second = await startTestAgent({ addr, script: { turns: [], after: 'Done.' } })
+  await soon(async () => expect((await bridge.seen('ann')).at(-1)).toBe('Done.'))
+  const told = (await bridge.seen('ann')).slice(0, -1)
+  expect(told.length).toBeGreaterThan(0)
+  for (const text of told) expect(text).toMatch(/starts (again|afresh)\.$/)
+  const { body: sessions } = await second.call('GET', '/sessions')
+  const { body } = await second.call('GET', `/sessions/${sessions[0].session_id}/runs`)
+  expect(body.runs.map(({ goal }: { goal: string }) => goal)).toEqual([
+    expect.stringMatching(/^\(You were interrupted.*\n\nslow$/s),
+  ])
+})
+
 verifies('bridge:media:label', async () => {
   const bridge = await startTestBridge()
   bridge.hub.sim.control.say({ user: 'ann', image_base64: 'aGVsbG8=' })

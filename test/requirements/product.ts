@@ -2,6 +2,8 @@ import type { Requirements } from './requirement.ts'
 
 const BRIDGE = 'issue 5: Build 1, bridge'
 const SHOW = 'issue 5: What must show, the bridge'
+const UP = 'issue 5: Build 2, switchboard up'
+const CLI = 'issue 5: Build 4, the command line'
 
 /** The bridge, `switchboard up`, and the command line. */
 export const product = {
@@ -91,5 +93,73 @@ export const product = {
   'bridge:crash:agent': {
     source: SHOW,
     behaviour: 'A run in flight when the agent is killed is begun again, and the user is told.',
+  },
+  'up:start:everything': {
+    source: UP,
+    behaviour: '`switchboard up` runs hub, sim, agent and bridge in one process, and a user of the sim is answered.',
+  },
+  'up:start:one-directory': {
+    source: UP,
+    behaviour:
+      'It keeps all its data in one directory, tokens for the owner alone, and gives the agent a folder of its own.',
+  },
+  'up:start:banner': { source: UP, behaviour: 'Its banner names the three pages and the model in use.' },
+  'up:start:fallback': {
+    source: UP,
+    behaviour: 'Its bridge is registered as a fallback, so that other clients come first.',
+  },
+  'up:stop:clean': {
+    source: UP,
+    behaviour: 'Ctrl-C stops all of it cleanly, and started again it goes on in the same sessions of the bridge.',
+  },
+  'up:config:real': {
+    source: UP,
+    behaviour: 'With a messaging service or a model configured it uses those instead of the sim and the demo.',
+  },
+  'up:config:port-taken': {
+    source: UP,
+    behaviour: 'A port that is taken is told, with what to do about it, and nothing is left running.',
+  },
+  'cli:chat:streams': {
+    source: CLI,
+    behaviour: '`switchboard chat` shows text and tools as they come, from a terminal, an argument or a pipe.',
+  },
+  'cli:chat:plan': {
+    source: CLI,
+    behaviour: 'A plan can be approved, approved with changes or rejected in the terminal.',
+  },
+  'cli:chat:interrupt': { source: CLI, behaviour: 'Ctrl-C cancels the run under way and not the program.' },
+  'cli:chat:resume': { source: CLI, behaviour: '`switchboard chat --last` and --session go on with a session.' },
+  'cli:doctor:advice': {
+    source: CLI,
+    behaviour: '`switchboard doctor` checks ports, data, sandbox, model, upstream and Node, and says what to do.',
+  },
+  'cli:status:glance': {
+    source: CLI,
+    behaviour: '`switchboard status` says how hub and agent are, and ends with 1 when something is wrong.',
+  },
+  'cli:rotate:token': {
+    source: CLI,
+    behaviour: '`switchboard rotate` prints a new token, and the old one stops working.',
+  },
+  'cli:messages:why': {
+    source: CLI,
+    behaviour: '`switchboard messages` shows what came, where it went and why.',
+  },
+  'cli:letters:replay': {
+    source: CLI,
+    behaviour: '`switchboard dead-letters` lists, replays and discards.',
+  },
+  'cli:json:everywhere': {
+    source: CLI,
+    behaviour: 'With --json every command that tells something prints JSON alone.',
+  },
+  'cli:completion:shells': {
+    source: CLI,
+    behaviour: '`switchboard completion` prints a script that bash, zsh or fish complete from.',
+  },
+  'cli:backup:while-running': {
+    source: 'issue 5: Build 5, packaging',
+    behaviour: '`switchboard backup` copies a data directory while everything runs, and what it wrote can be run on.',
   },
 } as const satisfies Requirements

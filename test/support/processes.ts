@@ -22,16 +22,21 @@ export interface Program {
 /** Runs the built `switchboard`; killed, by its id, when the test is over. */
 export function runCli(
   args: string[],
-  { env = {}, cwd }: { env?: Record<string, string>; cwd?: string } = {},
+  {
+    env = {},
+    cwd,
+    input,
+  }: { env?: Record<string, string>; cwd?: string /** On standard input. */; input?: string } = {},
 ): Program {
   const inherited = Object.fromEntries(
-    Object.entries(process.env).filter(([name]) => !/^(RELAY|SIM|AGENT|BRIDGE)_/.test(name)),
+    Object.entries(process.env).filter(([name]) => !/^(RELAY|SIM|AGENT|BRIDGE|SWITCHBOARD)_/.test(name)),
   )
   const child = spawn(process.execPath, [CLI, ...args], {
     env: { ...inherited, NO_COLOR: '1', ...env },
     ...(cwd ? { cwd } : {}),
-    stdio: ['ignore', 'pipe', 'pipe'],
+    stdio: [input === undefined ? 'ignore' : 'pipe', 'pipe', 'pipe'],
   })
+  child.stdin?.end(input)
   let printed = ''
   for (const stream of [child.stdout, child.stderr]) stream?.on('data', (chunk) => (printed += String(chunk)))
   const ended = once(child, 'exit').then(([code]) => (typeof code === 'number' ? code : null))

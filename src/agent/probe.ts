@@ -1,0 +1,25 @@
+import { errorText } from '../kit/errors.ts'
+import { chooseModel, type Env, modelName, openProvider } from './provider/models.ts'
+import { probeSandbox } from './workspace/bubblewrap.ts'
+
+/** What an agent server would find where it is started. */
+export interface AgentProbe {
+  /** Who would answer; null with a problem. */
+  model: string | null
+  modelProblem: string | null
+  /** Why commands cannot be shut in; null when they can. */
+  sandboxProblem: string | null
+}
+
+/** Looks, without starting a server or asking a model anything. */
+export async function probeAgent(model: string | null, env: Env): Promise<AgentProbe> {
+  const sandbox = await probeSandbox()
+  const sandboxProblem = sandbox.works ? null : sandbox.reason
+  try {
+    const spec = chooseModel(model, env)
+    await openProvider(spec, env)
+    return { model: modelName(spec), modelProblem: null, sandboxProblem }
+  } catch (error) {
+    return { model: null, modelProblem: errorText(error), sandboxProblem }
+  }
+}
