@@ -2,7 +2,8 @@ import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { verifies } from '../../test/support/verifies.ts'
 import { parseLossless, rawElements, rawMember } from '../kit/lossless-json.ts'
-import { type Composed, composeMessage, composeText, MAX_TEXT_CHARS, splitText } from './compose.ts'
+import { type Composed, composeMessage, composeText } from './compose.ts'
+import { MAX_TEXT_CHARS } from './split-text.ts'
 
 describe('composeText', () => {
   verifies(
@@ -137,70 +138,6 @@ describe('composeMessage', () => {
   })
 })
 
-describe('splitText', () => {
-  const most = fc.integer({ min: 2, max: 40 })
-  const text = fc.array(fc.oneof(fc.string({ unit: 'binary' }), fc.constantFrom(' ', '\n', '\r\n', '👩‍🚀', 'word')), {
-    maxLength: 60,
-  })
-
-  verifies(
-    'sends:split:long-text',
-    'no character is lost, added or moved, but for white space that would stand alone',
-    () => {
-      const bare = (words: string) => words.replace(/\s/gu, '')
-      fc.assert(
-        fc.property(text, most, (words, limit) => {
-          const whole = words.join('')
-          const pieces = splitText(whole, limit)
-          expect(bare(pieces.join(''))).toBe(bare(whole))
-          expect(isWithin(pieces, whole)).toBe(true)
-        }),
-      )
-    },
-  )
-
-  test('no piece is too long, none is empty, and no surrogate pair is cut', () => {
-    fc.assert(
-      fc.property(text, most, (words, limit) => {
-        const whole = words.join('')
-        const pieces = splitText(whole, limit)
-        expect(pieces.length).toBeGreaterThan(0)
-        for (const piece of pieces) {
-          expect(piece.length).toBeLessThanOrEqual(limit)
-          expect(piece).not.toMatch(/\p{Surrogate}/u)
-          if (whole.trim() !== '') expect(piece.trim()).not.toBe('')
-        }
-      }),
-    )
-  })
-
-  test('any string at all, lone surrogates too, comes to an end', () => {
-    const odd = fc.array(fc.constantFrom('\ud83d', '\ude00', 'a', ' '), { maxLength: 50 })
-    fc.assert(
-      fc.property(odd, fc.integer({ min: 1, max: 5 }), (chars, limit) => {
-        const whole = chars.join('')
-        expect(splitText(whole, limit).join('').replaceAll(' ', '')).toBe(whole.replaceAll(' ', ''))
-      }),
-    )
-  })
-
-  test('cuts behind a line end, else behind a space, else where it must', () => {
-    expect(splitText('12345 789\n1234', 12)).toEqual(['12345 789\n', '1234'])
-    expect(splitText('12345 789 1234', 12)).toEqual(['12345 789 ', '1234'])
-    expect(splitText('1234567890123456', 12)).toEqual(['123456789012', '3456'])
-  })
-
-  test('a break near the front is not worth a short piece', () => {
-    expect(splitText('1\n2 34567890123', 12)).toEqual(['1\n2 34567890', '123'])
-  })
-
-  test('what fits is one piece, to the last character', () => {
-    const whole = 'x'.repeat(MAX_TEXT_CHARS)
-    expect(splitText(whole)).toEqual([whole])
-    expect(splitText(`${whole}y`)).toEqual([whole, 'y'])
-  })
-})
-
 /** Members of an object as JSON text, with numbers spelt in ways that would not survive being read and written. */
 function members(): fc.Arbitrary<string> {
   const value = fc.oneof(
@@ -214,17 +151,6 @@ function members(): fc.Arbitrary<string> {
 }
 
 const TAKEN = new Set(['from_user_id', 'to_user_id', 'context_token', 'item_list', 'client_id', 'text_item'])
-
-/** Whether the pieces stand in `whole` in this order, with nothing but white space between them. */
-function isWithin(pieces: string[], whole: string): boolean {
-  let rest = whole
-  for (const piece of pieces) {
-    const at = rest.indexOf(piece)
-    if (at === -1 || rest.slice(0, at).trim() !== '') return false
-    rest = rest.slice(at + piece.length)
-  }
-  return rest.trim() === ''
-}
 
 function textsIn({ parts }: Pick<Composed, 'parts'>): string[] {
   return parts.flatMap((part) =>

@@ -1,5 +1,6 @@
 import { createHash, randomUUID } from 'node:crypto'
 import { parseLossless, rawElements, rawMember, withMembers, withoutMembers } from '../kit/lossless-json.ts'
+import { MAX_TEXT_CHARS, splitText } from './split-text.ts'
 
 /** What a client wants to say, in upstream calls. */
 export interface Composed {
@@ -10,10 +11,11 @@ export interface Composed {
   /** The client's own id for this message, if it gave one. */
   key: string | null
   bodyHash: string
+  /** Nothing but signs that a tool runs: nobody's answer depends on them. */
+  onlyProgress: boolean
 }
 
-/** The upstream cuts longer texts without a word. */
-export const MAX_TEXT_CHARS = 2_000
+const TOOL_ITEMS = new Set(['11', '12'])
 
 const NOT_OURS = new Set(['from_user_id', 'to_user_id', 'context_token', 'item_list', 'client_id'])
 
@@ -25,6 +27,7 @@ export function composeText(content: string, contextToken: string): Composed {
     text: content,
     key: null,
     bodyHash: hash(JSON.stringify([contextToken, content])),
+    onlyProgress: false,
   }
 }
 
@@ -47,33 +50,8 @@ export function composeMessage(msg: string): Composed {
     text: firstText,
     key: clientId,
     bodyHash: hash(withoutMembers(msg, new Set(['client_id']))),
+    onlyProgress: items.every((item) => TOOL_ITEMS.has(rawMember(item, 'type') ?? '')),
   }
-}
-
-/**
- * Pieces of at most `most` characters that together are the text, cut behind a line end, else behind a space, never inside
- * a character. A piece of white space alone is left out: the service takes no empty message.
- */
-export function splitText(text: string, most = MAX_TEXT_CHARS): string[] {
-  const pieces: string[] = []
-  let rest = text
-  while (rest.length > most) {
-    const at = cutAt(rest.slice(0, most))
-    pieces.push(rest.slice(0, at))
-    rest = rest.slice(at)
-  }
-  pieces.push(rest)
-  const visible = pieces.filter((piece) => piece.trim() !== '')
-  return visible.length > 0 ? visible : pieces.slice(0, 1)
-}
-
-function cutAt(head: string): number {
-  const least = head.length / 2
-  const lineEnd = head.lastIndexOf('\n') + 1
-  if (lineEnd > least) return lineEnd
-  const space = head.lastIndexOf(' ') + 1
-  if (space > least) return space
-  return head.length > 1 && /[\ud800-\udbff]/.test(head.slice(-1)) ? head.length - 1 : head.length
 }
 
 function parts(base: string, items: string[], clientId: string | null): string[] {

@@ -2,6 +2,7 @@ import type { Metrics } from '../kit/metrics.ts'
 import type { Account } from './accounts.ts'
 import type { DeliveryDesk } from './delivery.ts'
 import type { Registry } from './registry.ts'
+import type { SendBudget } from './send-budget.ts'
 import type { DeadLetterStore } from './store/port.ts'
 
 /** What is counted as it happens. docs/metrics.md describes each. */
@@ -37,11 +38,12 @@ export function observe(
     registry: Registry
     delivery: DeliveryDesk
     accounts: () => readonly Account[]
+    budget: SendBudget
     deadLetters: DeadLetterStore
     now: () => number
   },
 ): void {
-  const { registry, delivery, accounts, deadLetters, now } = parts
+  const { registry, delivery, accounts, budget, deadLetters, now } = parts
   metrics.gauge(
     'clients',
     'Registered clients by presence.',
@@ -67,6 +69,14 @@ export function observe(
   metrics.gauge('parked_polls', 'Client polls that wait for a message.', (gauge) => gauge.set(delivery.parked))
   metrics.gauge('send_lane_waiting', 'Sends that wait for their turn.', (gauge) =>
     gauge.set(accounts().reduce((sum, { line }) => sum + line.waiting, 0)),
+  )
+  metrics.gauge(
+    'account_window_sends',
+    'Messages an account sent within its window (--account-window-ms).',
+    (gauge) => {
+      for (const [account, count] of budget.used()) gauge.set({ account }, count)
+    },
+    ['account'],
   )
   // A store that is broken is when the other figures are wanted most.
   metrics.gauge(

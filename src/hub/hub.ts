@@ -18,6 +18,7 @@ import type { Outbound } from './outbound.ts'
 import { openPairings, type Pairings } from './pairings.ts'
 import { type NamedRecipient, type Recipient, recipientFinder } from './recipients.ts'
 import { openRegistry, type Registry } from './registry.ts'
+import { type BudgetLimits, openSendBudget, type SendBudget } from './send-budget.ts'
 import type { HubStore } from './store/port.ts'
 import { createTraffic, type Traffic } from './traffic.ts'
 import { type QrService, UpstreamError } from './upstream/port.ts'
@@ -46,6 +47,8 @@ export interface HubOptions {
   media?: HubMedia | null
   /** How long clients that pair are made to wait; for tests. */
   pairing?: { holdMs: number; pauseMs: number }
+  /** What the service is said to allow. */
+  budget?: BudgetLimits
   retry?: { firstRetryMs: number; mostRetryMs: number }
 }
 
@@ -67,6 +70,7 @@ export interface Hub {
   readonly now: () => number
   readonly cdnUrl: string
   readonly media: HubMedia | null
+  readonly budget: SendBudget
   /** The user a context token (or, failing that, a user id this client has seen) speaks of; never a guess. */
   recipient(client: Client, named: NamedRecipient): Promise<Recipient>
   showTyping(client: Client, recipient: Recipient, on: boolean): Promise<void>
@@ -89,6 +93,7 @@ export interface Hub {
 const EXPIRE_EVERY_MS = 60_000
 const PRUNE_EVERY_MS = 60 * 60_000
 const CALL_MS = 10_000
+const NO_LIMITS = { sendsPerContext: 0, replyWindowMs: 0, accountSends: 0, accountWindowMs: 300_000 }
 const BOUNDS = {
   maxMessages: MAX_QUEUE_MESSAGES,
   maxBytes: 64 * 1024 * 1024,
@@ -105,6 +110,9 @@ export async function openHub(options: HubOptions): Promise<Hub> {
   const figures = createFigures(metrics)
   const traffic = createTraffic(now)
   const registry = await openRegistry(store.clients, now)
+  const budget = openSendBudget(options.budget ?? NO_LIMITS, now)
+  for (const { account, createdAt, parts } of (await store.sends.list({ limit: 1_000 })).reverse())
+    for (const { state } of parts) if (state === 'accepted' || state === 'unconfirmed') budget.note(account, createdAt)
   const noteDead = (clientId: number, reason: DeathReason, count: number) => {
     log.warn('messages became dead letters', { clientId, count, reason })
     figures.died.inc({ reason }, count)
@@ -133,6 +141,7 @@ export async function openHub(options: HubOptions): Promise<Hub> {
         log,
         now,
         pacingMs: options.pacingMs,
+        budget,
         upstreamHoldMs: options.upstreamHoldMs,
         retry: options.retry,
         intake: { registry, bounds: BOUNDS, prefix: options.commandPrefix, onStored: tell },
@@ -153,7 +162,7 @@ export async function openHub(options: HubOptions): Promise<Hub> {
     ...(options.service.loginPauseMs === undefined ? {} : { pauseMs: options.service.loginPauseMs }),
   })
   const pairings = openPairings({ now, ...options.pairing })
-  observe(metrics, { registry, delivery, accounts: accounts.all, deadLetters: store.deadLetters, now })
+  observe(metrics, { registry, delivery, accounts: accounts.all, budget, deadLetters: store.deadLetters, now })
   // Before the first poll: what is under way from here on is none of the last run's.
   const left = await store.sends.recover(now())
   await accounts.start(options.logins)
@@ -179,6 +188,7 @@ export async function openHub(options: HubOptions): Promise<Hub> {
     now,
     cdnUrl: options.cdnUrl,
     media: options.media ?? null,
+    budget,
     get isStoring() {
       return accounts.all().every(({ line }) => line.isStoring)
     },

@@ -36,6 +36,7 @@ export interface LineOptions {
   log: Log
   now: () => number
   pacingMs: number
+  budget: OutboundOptions['budget']
   /** How long the service holds a poll. */
   upstreamHoldMs: number
   retry?: { firstRetryMs: number; mostRetryMs: number } | undefined
@@ -64,6 +65,7 @@ export function openLine(options: LineOptions): Line {
     store,
     upstream,
     lane,
+    budget: options.budget,
     now,
     log,
     onThrottled: link.throttled,

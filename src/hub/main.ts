@@ -63,6 +63,7 @@ export async function startHub(config: HubConfig, log: Log, now: () => number = 
     requestsPerSecond: config.requestsPerSecond,
     upstreamHoldMs: UPSTREAM_HOLD_MS,
     cdnUrl,
+    budget: config,
     media: cdn && {
       relay: createMediaRelay({ key: await mediaKey(config.dataDir), cdnUrl, now }),
       cdn,

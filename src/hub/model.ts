@@ -170,7 +170,8 @@ export interface Conversation {
   chosenClientId: number | null
 }
 
-export type SendState = 'queued' | 'sending' | 'accepted' | 'unconfirmed' | 'failed' | 'unknown'
+/** `unconfirmed`: accepted without an id, which may mean that nobody sees it. `throttled`: the service holds sends back. */
+export type SendState = 'queued' | 'sending' | 'accepted' | 'unconfirmed' | 'failed' | 'throttled' | 'unknown'
 
 /** One upstream call of a send. `body` is the upstream's `msg` object as JSON text, without recipient and context token. */
 export interface SendPart {
@@ -190,6 +191,12 @@ export interface PendingSend {
   userId: string
   createdAt: number
   parts: SendPart[]
+}
+
+/** A send as the admin sees it. */
+export interface SendRecord extends Omit<PendingSend, 'parts'> {
+  state: SendState
+  parts: Pick<SendPart, 'state' | 'upstreamId'>[]
 }
 
 /** A send as it is admitted. */

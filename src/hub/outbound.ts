@@ -5,6 +5,7 @@ import { type Backoff, backoff } from '../kit/retry.ts'
 import type { Composed } from './compose.ts'
 import type { Lane } from './lane.ts'
 import type { KnownSend, PendingSend, SendState } from './model.ts'
+import type { SendBudget } from './send-budget.ts'
 import type { HubStore, SendProgress } from './store/port.ts'
 import { type Upstream, UpstreamError } from './upstream/port.ts'
 
@@ -19,6 +20,7 @@ export interface SendOrder {
 export interface SendAnswer {
   /** Digits of the id the service gave; null when it gave none. */
   upstreamId: string | null
+  state: 'accepted' | 'unconfirmed'
 }
 
 /** What leaves for the users. */
@@ -37,6 +39,7 @@ export interface OutboundOptions {
   lane: Lane
   now: () => number
   log: Log
+  budget: Pick<SendBudget, 'note' | 'waitMs'>
   /** The service holds sends back until then. */
   onThrottled: (untilMs: number) => void
   onAccepted: (send: { account: string; userId: string; clientId: number | null; state: SendState }) => void
@@ -123,6 +126,8 @@ export function openOutbound(options: OutboundOptions): Outbound {
       })
     }
     const { parts, text, key, bodyHash } = message
+    const waitMs = options.budget.waitMs(account, parts.length)
+    if (waitMs > 0) throw budgetUsed(waitMs)
     const send = await store.sends.begin({ clientId, account, userId, key, bodyHash, text, parts, now: now() })
     return new Promise((resolve, reject) => {
       const flight = takeOff(send, resolve, reject)
@@ -185,6 +190,7 @@ export function openOutbound(options: OutboundOptions): Outbound {
     flight.accepted += 1
     flight.upstreamId ??= upstreamId
     const state = upstreamId === null ? 'unconfirmed' : 'accepted'
+    options.budget.note(send.account)
     options.onAccepted({ account: send.account, userId: send.userId, clientId: send.clientId, state })
     const last = flight.next === send.parts.length - 1
     // Not awaited inside the lane: the next message need not wait for this one's record.
@@ -193,7 +199,7 @@ export function openOutbound(options: OutboundOptions): Outbound {
       ...(last ? { whole: acceptedState(flight) } : {}),
     })
     if (last) {
-      written.then(() => flight.resolve({ upstreamId: flight.upstreamId }), flight.reject)
+      written.then(() => flight.resolve(answerOf(flight)), flight.reject)
       return false
     }
     await written
@@ -218,7 +224,7 @@ export function openOutbound(options: OutboundOptions): Outbound {
     }
     const unknown =
       failure === null || (failure.ambiguous && failure.kind !== 'throttled' && failure.kind !== 'refused')
-    const state = unknown ? 'unknown' : 'failed'
+    const state = unknown ? 'unknown' : failure?.kind === 'throttled' ? 'throttled' : 'failed'
     options.onFailed(failure?.kind ?? 'internal')
     // What was told stands: a repetition must not send the accepted parts again.
     const begun = flight.accepted > 0
@@ -245,8 +251,8 @@ export function openOutbound(options: OutboundOptions): Outbound {
   /** Some of it is with the user, so the answer is yes and the rest follows. Stored first: a repetition gets the same answer. */
   async function answerEarly(flight: Flight): Promise<void> {
     flight.detached = true
-    const answer = { upstreamId: flight.upstreamId }
-    const update = { sendId: flight.send.id, parts: [], state: acceptedState(flight), answer: JSON.stringify(answer) }
+    const answer = answerOf(flight)
+    const update = { sendId: flight.send.id, parts: [], state: answer.state, answer: JSON.stringify(answer) }
     await store.sends.progress({ ...update, now: now() }).catch(() => undefined)
     flight.resolve(answer)
   }
@@ -296,17 +302,21 @@ function takeOff(send: PendingSend, resolve: Flight['resolve'], reject: Flight['
   }
 }
 
+function answerOf(flight: Flight): SendAnswer {
+  return { upstreamId: flight.upstreamId, state: acceptedState(flight) }
+}
+
 function acceptedState({ upstreamId }: Flight): 'accepted' | 'unconfirmed' {
   return upstreamId === null ? 'unconfirmed' : 'accepted'
 }
 
 /** What a repetition of an earlier send gets; null when that one failed for sure, so it may be tried again. */
 function earlierAnswer({ state, answer }: KnownSend): SendAnswer | null {
-  if (state === 'failed') return null
+  if (state === 'failed' || state === 'throttled') return null
   if (state === 'accepted' || state === 'unconfirmed') {
     const stored: unknown = JSON.parse(answer ?? '{}')
     const id = typeof stored === 'object' && stored !== null && 'upstreamId' in stored ? stored.upstreamId : null
-    return { upstreamId: typeof id === 'string' ? id : null }
+    return { upstreamId: typeof id === 'string' ? id : null, state }
   }
   const text =
     'It is not known whether the messaging service took this message; it is not sent again. Use a new client_id to send it anew.'
@@ -324,29 +334,38 @@ function notInTime(state: SendState): AppError {
   return new AppError('upstream_down', text, { retryAfterMs: 5_000, details: { send_state: state } })
 }
 
-function throttled(retryAfterMs: number, upstreamCode: number | null): AppError {
-  const details = upstreamCode === null ? {} : { upstream_code: upstreamCode }
+function throttled(retryAfterMs: number, upstreamCode: number | null, acceptedParts = 0): AppError {
+  const details = { ...detailsOf(upstreamCode, acceptedParts), send_state: 'throttled' }
   const text = 'The messaging service holds sends back for now; wait before the next one.'
   return new AppError('upstream_throttled', text, { retryAfterMs: Math.max(1_000, retryAfterMs), details })
+}
+
+function budgetUsed(retryAfterMs: number): AppError {
+  const text = 'This account has sent all that --account-sends allows for now; wait before the next one.'
+  return new AppError('send_budget_used', text, { retryAfterMs, details: { send_state: 'throttled' } })
+}
+
+function detailsOf(upstreamCode: number | null, acceptedParts: number) {
+  return {
+    ...(upstreamCode === null ? {} : { upstream_code: upstreamCode }),
+    ...(acceptedParts > 0 ? { accepted_parts: acceptedParts } : {}),
+  }
 }
 
 function errorFor(failure: UpstreamError | null, acceptedParts: number, silentMs: number): AppError {
   // The codes of an expired login never reach a client: it would stop, or throw its own credentials away.
   const code = failure === null || failure.kind === 'expired' ? null : failure.upstreamCode
-  if (failure?.kind === 'throttled') return throttled(silentMs, code)
-  const details = {
-    ...(code === null ? {} : { upstream_code: code }),
-    ...(acceptedParts > 0 ? { accepted_parts: acceptedParts } : {}),
-  }
+  if (failure?.kind === 'throttled') return throttled(silentMs, code, acceptedParts)
+  const details = detailsOf(code, acceptedParts)
   if (failure?.kind === 'refused') {
     return new AppError(
       'upstream_refused',
       'The messaging service refused the message; sending it again will not help.',
-      { details },
+      { details: { ...details, send_state: 'failed' } },
     )
   }
   const isUnknown = failure === null || failure.ambiguous
-  const unknown = isUnknown ? { send_state: 'unknown' } : {}
+  const unknown = { send_state: isUnknown ? 'unknown' : 'failed' }
   const text = isUnknown
     ? `The line to the messaging service broke. ${MAYBE_SENT}`
     : 'The messaging service cannot be reached or needs a login; the message was not accepted. Try again later.'

@@ -132,3 +132,16 @@ export interface UpstreamAnswer {
   accounts: AccountAnswer[]
   logins: LoginAnswer[]
 }
+const Page = Type.Optional(Type.String({ description: 'A whole number from 1 to 1000.' }))
+
+export const BudgetQuery = Type.Object({
+  user: Type.Optional(Type.String()),
+  after: Type.Optional(Type.String({ description: 'Of the last conversation of the page before.' })),
+  limit: Page,
+})
+
+export const SendsQuery = Type.Object({
+  user: Type.Optional(Type.String()),
+  before: Type.Optional(Type.String({ description: 'The id of a send.' })),
+  limit: Page,
+})

@@ -4,6 +4,7 @@ import type { BotLogin } from '../../src/hub/credentials.ts'
 import { hubServer } from '../../src/hub/http/server.ts'
 import { type Hub, openHub } from '../../src/hub/hub.ts'
 import { createMediaRelay } from '../../src/hub/media/relay.ts'
+import type { BudgetLimits } from '../../src/hub/send-budget.ts'
 import { openMemoryStore } from '../../src/hub/store/memory.ts'
 import type { HubStore } from '../../src/hub/store/port.ts'
 import { ilinkCdn } from '../../src/hub/upstream/cdn.ts'
@@ -41,6 +42,7 @@ export interface TestHubOptions {
   insecure?: boolean
   allowedHosts?: string[]
   mediaRelay?: boolean
+  budget?: Partial<BudgetLimits>
   publicUrl?: string
   /** Where it listens; loopback only when absent. */
   host?: string
@@ -134,6 +136,13 @@ export async function startTestHub(options: TestHubOptions = {}): Promise<TestHu
       publicUrl: options.publicUrl ?? null,
     },
     pairing: { holdMs: 100, pauseMs: 10 },
+    budget: {
+      sendsPerContext: 10,
+      replyWindowMs: 86_400_000,
+      accountSends: 0,
+      accountWindowMs: 300_000,
+      ...options.budget,
+    },
     retry: { firstRetryMs: 20, mostRetryMs: 200 },
   })
   const { adminToken = null, metricsToken = null, insecure = false, allowedHosts = [] } = options

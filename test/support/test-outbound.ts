@@ -48,6 +48,7 @@ export async function startTestOutbound(options: TestOutboundOptions = {}) {
     now,
     log: silentLog,
     onThrottled: (until) => silences.push(until - now()),
+    budget: { note: () => {}, waitMs: () => 0 },
     onAccepted: ({ state }) => outcomes.push(state),
     onFailed: (kind) => outcomes.push(kind),
     ...(options.patienceMs === undefined ? {} : { patienceMs: options.patienceMs }),

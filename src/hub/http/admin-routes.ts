@@ -11,6 +11,7 @@ import { knownAccount, validName, validText } from './client-fields.ts'
 import { letterRoutes } from './letter-routes.ts'
 import { pairingAdminRoutes } from './pairing-routes.ts'
 import { panelRoutes } from './panel-routes.ts'
+import { sendRoutes } from './send-routes.ts'
 import { upstreamRoutes } from './upstream-routes.ts'
 
 const checkRegister = checker(RegisterBody)
@@ -101,6 +102,7 @@ export function adminRoutes(app: HttpServer, hub: Hub, auth: AdminAuth): void {
     upstreamRoutes(scope, hub)
     pairingAdminRoutes(scope, hub)
     letterRoutes(scope, hub)
+    sendRoutes(scope, hub)
     panelRoutes(scope, hub)
   })
 

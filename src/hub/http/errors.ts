@@ -23,6 +23,7 @@ const STATUS: Record<string, number> = {
   too_many_sends: 429,
   too_many_tries: 429,
   upstream_throttled: 429,
+  send_budget_used: 429,
   upstream_down: 503,
   store_failed: 503,
   media_busy: 503,

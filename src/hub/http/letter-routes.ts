@@ -121,7 +121,8 @@ export function letterRoutes(app: HttpServer, hub: Hub): void {
   }
 }
 
-function page(before: string | undefined, limit: string | undefined): { before?: number; limit: number } {
+/** One page of a list, as the query asks for it. */
+export function page(before: string | undefined, limit: string | undefined): { before?: number; limit: number } {
   const wanted = limit === undefined ? DEFAULT_PAGE : Number(/^\d{1,4}$/.test(limit) ? limit : Number.NaN)
   if (!(wanted >= 1 && wanted <= MAX_PAGE)) {
     throw new AppError('bad_request', `limit must be a whole number from 1 to ${MAX_PAGE}.`, {

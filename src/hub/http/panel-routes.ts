@@ -4,6 +4,7 @@ import type { Hub } from '../hub.ts'
 import type { Client, MessageRecord } from '../model.ts'
 import { iso, linkDetail } from './bodies.ts'
 import { contentOf } from './letter-routes.ts'
+import { remainingBody } from './send-routes.ts'
 
 const MOST_CLIENTS = 200
 /** Conversations are those of the users who wrote among so many newest messages. */
@@ -36,7 +37,8 @@ export function panelRoutes(app: HttpServer, hub: Hub): void {
   })
 
   async function conversationView({ account, userId, receivedAt, spec, deliveries, reason }: MessageRecord) {
-    const chosen = (await store.conversations.get(account, userId))?.chosenClientId ?? null
+    const conversation = await store.conversations.get(account, userId)
+    const chosen = conversation?.chosenClientId ?? null
     return {
       user: userId,
       last_at: iso(receivedAt),
@@ -44,6 +46,7 @@ export function panelRoutes(app: HttpServer, hub: Hub): void {
       client: deliveries[0]?.clientName ?? null,
       chosen: chosen === null ? null : (registry.get(chosen)?.name ?? null),
       reason,
+      ...(conversation && remainingBody(conversation, hub)),
     }
   }
 

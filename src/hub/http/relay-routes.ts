@@ -69,9 +69,15 @@ export function relayRoutes(app: HttpServer, hub: Hub, receipts: Receipts, log: 
       request.headers['idempotency-key'],
     )
     const conversation = await hub.recipient(client, { contextToken, userId, userField: 'msg.to_user_id' })
-    const { upstreamId } = await hub.outbound.send({ clientId: client.id, ...conversation, message })
+    const { upstreamId, state } = await hub.outbound
+      .send({ clientId: client.id, ...conversation, message })
+      .catch((error: unknown) => {
+        // Signs of progress come with every tool call; that one did not get through must not end the client's work.
+        if (message.onlyProgress && error instanceof AppError) return { upstreamId: null, state: 'failed' }
+        throw error
+      })
     const id = upstreamId !== null && /^\d+$/.test(upstreamId) ? `,"message_id":${upstreamId}` : ''
-    return json(reply, `{"ret":0,"errcode":0,"errmsg":""${id}}`)
+    return json(reply, `{"ret":0,"errcode":0,"errmsg":""${id},"send_state":"${state}"}`)
   })
 
   post('sendtyping', POLL_BODY_BYTES, async ({ client, body }, reply) => {

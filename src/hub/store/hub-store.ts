@@ -3,10 +3,10 @@ import { readCredentials } from './credentials.ts'
 import type { HubWriter } from './hub-writer.ts'
 import type { HubStore } from './port.ts'
 import type { PruneProgress } from './prune.ts'
-import { hasSeen, loadClients, readConversation } from './read-clients.ts'
+import { hasSeen, listConversations, loadClients, readConversation } from './read-clients.ts'
 import { readDeliveries, readPositions, resolveContext } from './read-deliveries.ts'
 import { countDeadLetters, listDeadLetters, listMessages, readCursor } from './read-messages.ts'
-import { findAuthor, findSend } from './read-sends.ts'
+import { findAuthor, findSend, listSends } from './read-sends.ts'
 import { readHubId } from './schema.ts'
 
 const PRUNE_STEP_ROWS = 500
@@ -50,6 +50,7 @@ export function hubStore(db: Db, writer: HubWriter, close: () => Promise<void>):
     conversations: {
       get: async (account, userId) => readConversation(db, account, userId),
       hasSeen: async (clientId, account, userId) => hasSeen(db, clientId, account, userId),
+      list: async (filter) => listConversations(db, filter),
       choose: (account, userId, clientId) => writer.run({ name: 'setChosen', input: { account, userId, clientId } }),
     },
     sends: {
@@ -57,6 +58,7 @@ export function hubStore(db: Db, writer: HubWriter, close: () => Promise<void>):
       find: async (clientId, key, bodyHash, since) => findSend(db, clientId, key, bodyHash, since),
       progress: (update) => writer.run({ name: 'recordProgress', input: update }),
       recover: (now) => writer.run({ name: 'recoverSends', input: { now } }),
+      list: async (filter) => listSends(db, filter),
       author: async (account, userId, quote, now) => findAuthor(db, account, userId, quote, now),
     },
     credentials: {

@@ -178,22 +178,32 @@ export function ingestContract(open: OpenStore): void {
       expect((await readAll(store, ada)).map(({ seq }) => seq)).toEqual([1, 2])
     })
 
-    test('a wire id is the upstream’s digits, else the last one plus one', async (store) => {
+    test('a wire id is the upstream’s digits as long as they grow, else the last one plus one', async (store) => {
       const [ada, bob] = [await register(store, 'ada'), await register(store, 'bob')]
-      const ids = ['18446744073709551615', null, 'not-digits', '5', '007', '123456789012345678901', null]
+      const ids = [
+        '7497484083968569736',
+        null,
+        'not-digits',
+        '5',
+        '007',
+        '7497484083968569999',
+        '18446744073709551615',
+        null,
+      ]
       await ingest(store, ...ids.map((upstreamId) => entryFor([ada], { upstreamId })))
       await ingest(store, entryFor([bob], { upstreamId: null }), entryFor([ada], { upstreamId: null }))
 
       const wireIds = async (client: { id: number }) => (await readAll(store, client)).map(({ wireId }) => wireId)
       expect(await wireIds(ada)).toEqual([
+        '7497484083968569736',
+        '7497484083968569737',
+        '7497484083968569738',
+        '7497484083968569739',
+        '7497484083968569740',
+        '7497484083968569999',
         '18446744073709551615',
-        '18446744073709551616',
-        '18446744073709551617',
-        '5',
-        '6',
-        '7',
-        '8',
-        '9',
+        '7497484083968570000',
+        '7497484083968570001',
       ])
       expect(await wireIds(bob)).toEqual([String(NOW * 1000)])
     })

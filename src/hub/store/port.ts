@@ -15,6 +15,7 @@ import type {
   Notice,
   PendingSend,
   QueuePosition,
+  SendRecord,
   SendState,
   Settlement,
 } from '../model.ts'
@@ -141,6 +142,8 @@ export interface ConversationStore {
   get(account: string, userId: string): Promise<Conversation | null>
   /** Conversations a client has taken part in. Used to accept a reply that names the user and no token. */
   hasSeen(clientId: number, account: string, userId: string): Promise<boolean>
+  /** In the order of account and user, after that of `after`. */
+  list(filter: { userId?: string; after?: { account: string; userId: string }; limit: number }): Promise<Conversation[]>
   /** A client that has gone is nobody. */
   choose(account: string, userId: string, clientId: number | null): Promise<void>
 }
@@ -155,6 +158,8 @@ export interface SendStore {
   progress(update: SendProgress): Promise<void>
   /** After a restart: marks what was in flight as `unknown`, and returns what still has to go out (later parts of answered sends, the hub's own notices younger than 10 minutes). */
   recover(now: number): Promise<PendingSend[]>
+  /** Newest first. */
+  list(filter: { userId?: string; before?: number; limit: number }): Promise<SendRecord[]>
   /** Which client wrote what the user quotes: by the upstream's id, else by the exact text within a day. */
   author(
     account: string,

@@ -106,7 +106,8 @@ export function append(
   now: number,
 ): { seq: number; wireId: string } {
   const wireId = nextWireId(queue, message.upstreamId, now)
-  queue.lastWireId = wireId
+  // One that no service gives would leave no room for those after it.
+  if (!isAbove(wireId, LAST_WIRE_ID)) queue.lastWireId = wireId
   insertAtTail(db, queue, { messageId: message.id, contextToken, bytes: message.bytes, wireId }, now)
   addParticipant(db, queue, message)
   return { seq: queue.lastSeq, wireId }
@@ -250,10 +251,18 @@ function addParticipant(db: Db, queue: Queue, { account, userKey }: QueuedMessag
 
 // No leading zero: it is written as a JSON number.
 const WIRE_ID = /^(?:0|[1-9]\d{0,19})$/
+const LAST_WIRE_ID = String(2n ** 63n - 1n)
 
-function nextWireId(queue: Queue, upstreamId: string | null, now: number): string {
-  if (upstreamId !== null && WIRE_ID.test(upstreamId)) return upstreamId
-  return queue.lastWireId === null ? String(now * 1000) : String(BigInt(queue.lastWireId) + 1n)
+/** The service's own id, as long as the client's ids grow by it: some clients drop what is not above the last one. */
+function nextWireId({ lastWireId }: Queue, upstreamId: string | null, now: number): string {
+  const isOwn = upstreamId !== null && WIRE_ID.test(upstreamId)
+  if (isOwn && (lastWireId === null || isAbove(upstreamId, lastWireId))) return upstreamId
+  return lastWireId === null ? String(now * 1000) : String(BigInt(lastWireId) + 1n)
+}
+
+/** Of two texts of digits without leading zeros. */
+function isAbove(id: string, other: string): boolean {
+  return id.length === other.length ? id > other : id.length > other.length
 }
 
 function tellUsers(db: Db, queue: Queue, from: number, through: number, notice: Notice, now: number): PendingSend[] {

@@ -17,15 +17,31 @@ export function readClient(db: Db, id: number): Client | undefined {
 
 /** What is known of a user, whose id counts in any case. */
 export function readConversation(db: Db, account: string, userId: string): Conversation | null {
-  const row = db.get<Conversation>(
-    `SELECT account, user_id AS userId, upstream_token AS upstreamToken, upstream_token_at AS upstreamTokenAt,
-       last_inbound_at AS lastInboundAt, sends_used AS sendsUsed, chosen_client_id AS chosenClientId
-     FROM conversations WHERE account = ? AND user_key = ?`,
-    account,
-    userKeyOf(userId),
-  )
+  const row = db.get<Conversation>(`${CONVERSATIONS} WHERE account = ? AND user_key = ?`, account, userKeyOf(userId))
   return row ?? null
 }
+
+/** Conversations in the order of account and user. */
+export function listConversations(
+  db: Db,
+  { userId, after, limit }: { userId?: string; after?: { account: string; userId: string }; limit: number },
+): Conversation[] {
+  const userKey = userId === undefined ? null : userKeyOf(userId)
+  return db.all<Conversation>(
+    `${CONVERSATIONS} WHERE (account, user_key) > (?, ?) AND (? IS NULL OR user_key = ?)
+     ORDER BY account, user_key LIMIT ?`,
+    after?.account ?? '',
+    after === undefined ? '' : userKeyOf(after.userId),
+    userKey,
+    userKey,
+    limit,
+  )
+}
+
+const CONVERSATIONS = `SELECT account, user_id AS userId, upstream_token AS upstreamToken,
+    upstream_token_at AS upstreamTokenAt, last_inbound_at AS lastInboundAt, sends_used AS sendsUsed,
+    chosen_client_id AS chosenClientId
+  FROM conversations`
 
 /** Whether a message of this user ever stood in the client's queue. */
 export function hasSeen(db: Db, clientId: number, account: string, userId: string): boolean {

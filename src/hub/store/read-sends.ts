@@ -1,5 +1,5 @@
 import type { Db } from '../../kit/sqlite/database.ts'
-import type { KnownSend, PendingSend, SendPart } from '../model.ts'
+import type { KnownSend, PendingSend, SendPart, SendRecord } from '../model.ts'
 import { userKeyOf } from './user-key.ts'
 
 /** A send with all its parts. */
@@ -27,6 +27,28 @@ export function findSend(db: Db, clientId: number, key: string, bodyHash: string
     since,
   )
   return row ?? null
+}
+
+/** The newest sends, of one user or of all. */
+export function listSends(
+  db: Db,
+  { userId, before, limit }: { userId?: string; before?: number; limit: number },
+): SendRecord[] {
+  const ofUser = userId === undefined ? '' : ' AND user_key = ?'
+  const rows = db.all<Omit<SendRecord, 'parts'>>(
+    `SELECT id, client_id AS clientId, account, user_id AS userId, created_at AS createdAt, state FROM sends
+     WHERE id < ?${ofUser} ORDER BY id DESC LIMIT ?`,
+    before ?? Number.MAX_SAFE_INTEGER,
+    ...(userId === undefined ? [] : [userKeyOf(userId)]),
+    limit,
+  )
+  return rows.map((row) => ({
+    ...row,
+    parts: db.all<SendRecord['parts'][number]>(
+      'SELECT state, upstream_id AS upstreamId FROM send_parts WHERE send_id = ? ORDER BY part',
+      row.id,
+    ),
+  }))
 }
 
 export interface Quote {
@@ -58,7 +80,7 @@ function authorById(db: Db, account: string, userKey: string, upstreamId: string
 function authorByText(db: Db, account: string, userKey: string, text: string, since: number): number | null {
   const row = db.get<{ clientId: number }>(
     `SELECT s.client_id AS clientId FROM sends s JOIN clients c ON c.id = s.client_id
-     WHERE s.account = ? AND s.user_key = ? AND s.created_at >= ? AND s.text = ? AND s.state <> 'failed'
+     WHERE s.account = ? AND s.user_key = ? AND s.created_at >= ? AND s.text = ? AND s.state NOT IN ('failed', 'throttled')
      ORDER BY s.created_at DESC LIMIT 1`,
     account,
     userKey,
