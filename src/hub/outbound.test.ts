@@ -122,7 +122,10 @@ verifies('sends:retry:not-on-throttle', 'after a -2 in the middle of a long text
   const { send, calls, answer, advance } = await startTestOutbound({
     answers: (n) => (n === 2 ? Promise.reject(failure('throttled')) : { upstreamId: String(n) }),
   })
-  expect((await refusal(send('x'.repeat(3 * MAX_TEXT_CHARS)))).code).toBe('upstream_throttled')
+  expect(await refusal(send('x'.repeat(3 * MAX_TEXT_CHARS)))).toMatchObject({
+    code: 'upstream_throttled',
+    details: { send_state: 'unknown', accepted_parts: 1 },
+  })
   answer((n) => ({ upstreamId: String(n) }))
   advance(60_000)
   await send('next')

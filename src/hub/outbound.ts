@@ -335,7 +335,7 @@ function notInTime(state: SendState): AppError {
 }
 
 function throttled(retryAfterMs: number, upstreamCode: number | null, acceptedParts = 0): AppError {
-  const details = { ...detailsOf(upstreamCode, acceptedParts), send_state: 'throttled' }
+  const details = detailsOf(upstreamCode, acceptedParts, 'throttled')
   const text = 'The messaging service holds sends back for now; wait before the next one.'
   return new AppError('upstream_throttled', text, { retryAfterMs: Math.max(1_000, retryAfterMs), details })
 }
@@ -345,8 +345,10 @@ function budgetUsed(retryAfterMs: number): AppError {
   return new AppError('send_budget_used', text, { retryAfterMs, details: { send_state: 'throttled' } })
 }
 
-function detailsOf(upstreamCode: number | null, acceptedParts: number) {
+/** A message of which a part is with the user is not begun anew, so what became of the whole is `unknown`. */
+function detailsOf(upstreamCode: number | null, acceptedParts: number, state: SendState) {
   return {
+    send_state: acceptedParts > 0 ? 'unknown' : state,
     ...(upstreamCode === null ? {} : { upstream_code: upstreamCode }),
     ...(acceptedParts > 0 ? { accepted_parts: acceptedParts } : {}),
   }
@@ -356,22 +358,21 @@ function errorFor(failure: UpstreamError | null, acceptedParts: number, silentMs
   // The codes of an expired login never reach a client: it would stop, or throw its own credentials away.
   const code = failure === null || failure.kind === 'expired' ? null : failure.upstreamCode
   if (failure?.kind === 'throttled') return throttled(silentMs, code, acceptedParts)
-  const details = detailsOf(code, acceptedParts)
+  const isUnknown = failure?.kind !== 'refused' && (failure === null || failure.ambiguous)
+  const details = detailsOf(code, acceptedParts, isUnknown ? 'unknown' : 'failed')
   if (failure?.kind === 'refused') {
     return new AppError(
       'upstream_refused',
       'The messaging service refused the message; sending it again will not help.',
-      { details: { ...details, send_state: 'failed' } },
+      { details },
     )
   }
-  const isUnknown = failure === null || failure.ambiguous
-  const unknown = { send_state: isUnknown ? 'unknown' : 'failed' }
   const text = isUnknown
     ? `The line to the messaging service broke. ${MAYBE_SENT}`
     : 'The messaging service cannot be reached or needs a login; the message was not accepted. Try again later.'
   return new AppError('upstream_down', text, {
     retryAfterMs: 5_000,
-    details: { ...details, ...unknown },
+    details,
     cause: failure ?? undefined,
   })
 }
