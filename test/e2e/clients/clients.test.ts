@@ -98,7 +98,7 @@ describe.each(REAL_CLIENTS)('%s', (name) => {
 
 verifies(
   'wire:clients:expired-login',
-  'an upstream -14 in the middle: both clients poll on, /health names the action, nothing is lost',
+  'an upstream -14 in the middle: both clients poll on, /health names the action, a login by QR code brings it back, nothing is lost',
   async () => {
     const stage = await openStage()
     const clients = []
@@ -121,7 +121,10 @@ verifies(
     const emptyBefore = await stage.figure('polls_total{answer="empty"}')
     await until(async () => (await stage.figure('polls_total{answer="empty"}')) >= emptyBefore + 4, WAIT_MS)
 
-    await stage.simCall('DELETE', '/sim/fault')
+    const login = await stage.hubCall('POST', '/hub/upstream/login', {})
+    await stage.simCall('POST', '/sim/qr/scan', { qrcode: new URL(login.qr_text).searchParams.get('qrcode') })
+    const logged = async () => (await stage.hubCall('GET', `/hub/upstream/login/${login.login_id}`)).status
+    await until(async () => (await logged()) === 'confirmed', WAIT_MS)
     await until(async () => (await stage.answers('ann')).length === 4, WAIT_MS)
     expect((await stage.answers('ann')).toSorted()).toEqual(
       REAL_CLIENTS.flatMap((name) => [`echo: @${name} before`, `echo: @${name} during`]),
