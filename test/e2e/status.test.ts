@@ -245,7 +245,11 @@ verifies('metrics:text:documented', async () => {
   for (const { name } of served) expect(name).toMatch(/^switchboard_hub_[a-z_]+$/)
 
   // Each label has its row, and only values that stand there, but for names that people chose.
-  const valueRows = [...page.slice(page.indexOf('| Label |')).matchAll(/^\| `(\w+)` \| (.*) \|$/gm)]
+  const valueRows = [
+    ...page
+      .slice(page.indexOf('| Label |'), page.indexOf('# Metrics of the agent'))
+      .matchAll(/^\| `(\w+)` \| (.*) \|$/gm),
+  ]
   const values = new Map(valueRows.map(([, label = '', text = '']) => [label, ticked(text)]))
   const used = families.flatMap(({ samples }) => samples.flatMap(({ labels }) => Object.entries(labels)))
   expect([...values.keys()]).toEqual([...new Set(used.map(([label]) => label))].filter((one) => one !== 'le').sort())
