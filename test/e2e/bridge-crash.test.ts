@@ -26,7 +26,17 @@ async function startAll() {
   const addr = (port: number) => ['--addr', `127.0.0.1:${port}`]
   const commands: Record<Part, string[]> = {
     hub: ['hub', ...addr(ports.hub), '--data-dir', join(folder, 'hub'), ...upstream, ...quiet],
-    agent: ['agent', ...addr(ports.agent), '--workspace', workspace, '--model', 'demo', ...quiet],
+    agent: [
+      'agent',
+      ...addr(ports.agent),
+      '--workspace',
+      workspace,
+      '--data-dir',
+      join(folder, 'agent'),
+      '--model',
+      'demo',
+      ...quiet,
+    ],
     bridge: [
       'bridge',
       '--data-dir',
@@ -131,7 +141,8 @@ verifies('bridge:crash:hub', async () => {
 
 verifies('bridge:crash:agent', async () => {
   for (const [user, texts] of await rounds('agent')) {
-    const notices = texts.filter((text) => /starts (again|afresh)\.$/.test(text))
+    expect(texts.filter((text) => text.endsWith('starts afresh.'))).toEqual([])
+    const notices = texts.filter((text) => text.endsWith('starts again.'))
     expect(twice(texts).length, user).toBeLessThanOrEqual(notices.length)
   }
 })

@@ -22,7 +22,7 @@ verifies(
     expect(client).toMatchObject({ status: 'online', fallback: true })
     const data = join(cwd, '.switchboard')
     expect(first.line('data')).toBe(data)
-    expect(readdirSync(data)).toEqual(expect.arrayContaining(['bridge', 'hub', 'workspace']))
+    expect(readdirSync(data)).toEqual(expect.arrayContaining(['agent', 'bridge', 'hub', 'workspace']))
     expect(readdirSync(join(data, 'workspace'))).toEqual(['hello.txt'])
     expect(statSync(data).mode & 0o777).toBe(0o700)
     expect(statSync(join(data, 'bridge', 'token.json')).mode & 0o777).toBe(0o600)
@@ -33,7 +33,8 @@ verifies(
     first.program.child.kill('SIGINT')
     expect(await first.program.ended).toBe(0)
     const second = await startUp(ANY_PORTS, cwd)
-    expect(await answerTo(second.sim, 'ann', 'list files')).toMatch(/hello\.txt|no longer knows/)
+    expect(await answerTo(second.sim, 'ann', 'list files')).toBe('There are 1 entries here: hello.txt.')
+    expect(await ask(`${second.agent}/sessions`)).toMatchObject([{ title: 'ann@im.wechat', turn_count: 2 }])
     // A token that was rotated away is taken back at the next start: the hub is its own.
     await ask(`${second.hub}/hub/clients/agent/rotate`, {})
     await second.program.kill('SIGTERM')
