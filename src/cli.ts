@@ -11,6 +11,7 @@ import { doctorCommand } from './cli/doctor-command.ts'
 import { hubCommand } from './cli/hub-command.ts'
 import { deadLettersCommand, messagesCommand } from './cli/letter-commands.ts'
 import { loginCommand } from './cli/login-command.ts'
+import { migrateCommand } from './cli/migrate-command.ts'
 import { simCommand } from './cli/sim-command.ts'
 import { statusCommand } from './cli/status-command.ts'
 import { fail } from './cli/terminal.ts'
@@ -34,6 +35,7 @@ const COMMANDS: readonly CommandSpec[] = [
   messagesCommand,
   deadLettersCommand,
   backupCommand,
+  migrateCommand,
   completionCommand(() => program),
 ]
 

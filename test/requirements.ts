@@ -10,6 +10,7 @@ import { config } from './requirements/config.ts'
 import { delivery } from './requirements/delivery.ts'
 import { health } from './requirements/health.ts'
 import { hub } from './requirements/hub.ts'
+import { nodes } from './requirements/nodes.ts'
 import { pairing } from './requirements/pairing.ts'
 import { product } from './requirements/product.ts'
 import { relay } from './requirements/relay.ts'
@@ -32,6 +33,7 @@ export const requirements = {
   ...web,
   ...accounts,
   ...pairing,
+  ...nodes,
   ...product,
   ...wire,
   ...agentHttp,

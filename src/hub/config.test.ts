@@ -8,6 +8,9 @@ type Name = keyof typeof HUB_SETTINGS
 const SAMPLES: Record<Name, string> = {
   addr: '0.0.0.0:9000',
   dataDir: '/var/lib/hub',
+  databaseUrl: 'postgres://hub:secret@db.example/hub',
+  nodeUrl: 'http://10.0.0.7:8765',
+  leaseMs: '5000',
   upstreamUrl: 'https://bots.example',
   upstreamToken: 'bot:secret',
   upstreamHosts: 'szs.example',
@@ -44,6 +47,9 @@ verifies('config:flags:defaults', () => {
   expect(settings).toEqual({
     addr: { host: '127.0.0.1', port: 8765 },
     dataDir: '.switchboard',
+    databaseUrl: null,
+    nodeUrl: null,
+    leaseMs: 15_000,
     upstreamUrl: null,
     upstreamToken: null,
     upstreamHosts: [],
@@ -183,3 +189,10 @@ function flagOf(name: string): string {
   const setting = Object.entries(HUB_SETTINGS).find(([key]) => key === name)?.[1]
   return setting !== undefined && 'flag' in setting ? setting.flag : ''
 }
+
+verifies('nodes:config:upstream-needed', () => {
+  const { problems } = parseHubConfig({ databaseUrl: 'postgres://localhost/hub' }, {})
+  expect(problems).toEqual([
+    '--upstream-url (or RELAY_UPSTREAM_URL) is missing; hubs that share a database share a service too',
+  ])
+})

@@ -30,6 +30,32 @@ export const HUB_SETTINGS = {
     fallback: '.switchboard',
     read: readFolder,
   },
+  databaseUrl: {
+    flag: '--database-url',
+    placeholder: '<url>',
+    env: 'RELAY_DATABASE_URL',
+    help: 'a Postgres database that several hubs share; messages are then kept there (better in the environment)',
+    fallback: null,
+    fallbackText: 'none: one hub, in its data directory',
+    read: readDatabaseUrl,
+  } satisfies Setting<string | null>,
+  nodeUrl: {
+    flag: '--node-url',
+    placeholder: '<url>',
+    env: 'RELAY_NODE_URL',
+    help: 'where the other hubs of the same database reach this one',
+    fallback: null,
+    fallbackText: 'the address it listens on',
+    read: readHttpUrl,
+  } satisfies Setting<string | null>,
+  leaseMs: {
+    flag: '--lease-ms',
+    placeholder: '<ms>',
+    env: 'RELAY_LEASE_MS',
+    help: 'how long a hub that leads may be silent before another takes over',
+    fallback: 15_000,
+    read: readInteger(1_000, 600_000),
+  },
   upstreamUrl: {
     flag: '--upstream-url',
     placeholder: '<url>',
@@ -247,7 +273,16 @@ export function parseHubConfig(
     flags[name] !== undefined || env[HUB_SETTINGS[name].env] !== undefined
   if (said('upstreamToken') && !said('upstreamUrl'))
     problems.push('--upstream-url (or RELAY_UPSTREAM_URL) is missing; --upstream-token is of no use without it')
+  if (values.databaseUrl !== null && values.upstreamUrl === null)
+    problems.push('--upstream-url (or RELAY_UPSTREAM_URL) is missing; hubs that share a database share a service too')
   return { settings: values, problems }
+}
+
+/** The text is never repeated in the problem: it may hold a password. */
+function readDatabaseUrl(text: string): string {
+  if (!URL.canParse(text) || !/^postgres(ql)?:$/.test(new URL(text).protocol))
+    throw new Error('must be an address such as postgres://user:password@host:5432/database')
+  return text
 }
 
 function readFolder(text: string): string {

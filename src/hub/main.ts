@@ -1,11 +1,13 @@
 import { memoryDoorbell } from '../kit/doorbell.ts'
+import type { HttpServer } from '../kit/http.ts'
 import { listen } from '../kit/http.ts'
 import type { Log } from '../kit/log.ts'
+import type { Metrics } from '../kit/metrics.ts'
 import { createMetrics } from '../kit/metrics.ts'
 import { botOf, cursorSource, DEFAULT_ACCOUNT, digest } from './accounts.ts'
 import type { HubConfig } from './config.ts'
 import type { BotLogin } from './credentials.ts'
-import { hubServer } from './http/server.ts'
+import { hubServer, type SharedServer } from './http/server.ts'
 import { openHub } from './hub.ts'
 import { credentialsKey } from './key-file.ts'
 import { mediaKey } from './media/media-key.ts'
@@ -27,19 +29,80 @@ export interface RunningHub {
   stop(): Promise<void>
 }
 
-const UPSTREAM_HOLD_MS = 35_000
-const CDN_URL = 'https://novac2c.cdn.weixin.qq.com/c2c'
-const PACING_MS = 1_500
 const STOP_WITHIN_MS = 8_000
 
 /** Opens the store, starts polling the service, then listens: who can connect finds a hub that works. */
 export async function startHub(config: HubConfig, log: Log, now: () => number = Date.now): Promise<RunningHub> {
-  const store = await openSqliteStore({ dir: config.dataDir })
-  const { vault, logins } = await openLogins(config, store, now).catch(async (error: unknown) => {
+  if (config.databaseUrl !== null) {
+    const { startNode } = await import('./cluster/main.ts')
+    return startNode({ ...config, databaseUrl: config.databaseUrl }, log, now)
+  }
+  const { dataDir, credentialsKey: given, credentialsKeyFile: file } = config
+  const store = await openSqliteStore({ dir: dataDir })
+  const metrics = createMetrics('switchboard_hub_')
+  const keys = {
+    credentials: (isNeeded: boolean) => credentialsKey({ given, file, dataDir, isNeeded }),
+    media: () => mediaKey(dataDir),
+  }
+  const service = await openHubService({ config, store, metrics, log, now, keys }).catch(async (error: unknown) => {
     await store.close()
     throw error
   })
-  const metrics = createMetrics('switchboard_hub_')
+  const stop = async () => {
+    const force = setTimeout(() => service.app.server.closeAllConnections(), STOP_WITHIN_MS)
+    await service.stop()
+    clearTimeout(force)
+    await store.close()
+    metrics.stop()
+  }
+  try {
+    const { host, port } = await listen(service.app, config.addr)
+    log.info('hub is listening', { host, port })
+    return { host, port, url: urlOf(host, port), stop }
+  } catch (error) {
+    await stop()
+    throw error
+  }
+}
+
+/** How a server at this address is called. */
+export function urlOf(host: string, port: number): string {
+  return `http://${host.includes(':') ? `[${host}]` : host}:${port}`
+}
+
+/** The hub on its store, with its HTTP, but not listening. */
+export interface HubService {
+  readonly app: HttpServer
+  /** Answers parked polls and finishes what is under way. The store stays open. */
+  stop(): Promise<void>
+}
+
+export interface ServiceOptions {
+  config: HubConfig
+  store: HubStore
+  metrics: Metrics
+  log: Log
+  now: () => number
+  keys: HubKeys
+  /** A server that others share, and what it knows of its answers. */
+  shared?: SharedServer
+}
+
+/** What the hub encrypts with. */
+export interface HubKeys {
+  /** For stored logins; `isNeeded`: some are there, so the key must be too. */
+  credentials(isNeeded: boolean): Promise<Buffer>
+  media(): Promise<Buffer>
+}
+
+const UPSTREAM_HOLD_MS = 35_000
+const CDN_URL = 'https://novac2c.cdn.weixin.qq.com/c2c'
+const PACING_MS = 1_500
+
+/** Opens the hub on a store and starts polling the service. */
+export async function openHubService(options: ServiceOptions): Promise<HubService> {
+  const { config, store, metrics, log, now, keys, shared } = options
+  const { vault, logins } = await openLogins(config, store, keys, now)
   const { url } = config.upstream
   const cdnUrl = config.cdnUrl ?? (isLoopbackUrl(url) ? `${url}/c2c` : CDN_URL)
   const cdn = config.mediaRelay ? ilinkCdn() : null
@@ -65,7 +128,7 @@ export async function startHub(config: HubConfig, log: Log, now: () => number = 
     cdnUrl,
     budget: config,
     media: cdn && {
-      relay: createMediaRelay({ key: await mediaKey(config.dataDir), cdnUrl, now }),
+      relay: createMediaRelay({ key: await keys.media(), cdnUrl, now }),
       cdn,
       publicUrl: config.publicUrl,
     },
@@ -82,38 +145,31 @@ export async function startHub(config: HubConfig, log: Log, now: () => number = 
     now,
     metrics,
     isDraining: () => draining,
+    ...(shared && { shared }),
   })
 
-  const stop = async () => {
-    draining = true
-    const force = setTimeout(() => app.server.closeAllConnections(), STOP_WITHIN_MS)
-    await hub.drain()
-    await app.close()
-    clearTimeout(force)
-    await cdn?.close()
-    await store.close()
-    metrics.stop()
-  }
-  try {
-    const { host, port } = await listen(app, config.addr)
-    log.info('hub is listening', { host, port })
-    return { host, port, url: `http://${host.includes(':') ? `[${host}]` : host}:${port}`, stop }
-  } catch (error) {
-    await stop()
-    throw error
+  return {
+    app,
+    async stop() {
+      draining = true
+      await hub.drain()
+      await app.close()
+      await cdn?.close()
+    },
   }
 }
 
 /** The stored logins, and what the configuration says of the default account. */
 async function openLogins(
-  { credentialsKey: given, credentialsKeyFile: file, dataDir, forgetLogins, upstream }: HubConfig,
+  { forgetLogins, upstream }: HubConfig,
   store: HubStore,
+  keys: HubKeys,
   now: () => number,
 ): Promise<{ vault: Vault; logins: Map<string, BotLogin> }> {
   const stored = await store.credentials.load()
   if (forgetLogins) for (const { account } of stored) await store.credentials.remove(account)
   const isNeeded = stored.length > 0 && !forgetLogins
-  const vault = openVault(store.credentials, await credentialsKey({ given, file, dataDir, isNeeded }), now)
+  const vault = openVault(store.credentials, await keys.credentials(isNeeded), now)
   const logins = await vault.load()
   const { token, url, source } = upstream
   // A login by QR took the place of the token that was configured then; a token that was configured since counts again.
@@ -128,4 +184,10 @@ async function openLogins(
     })
   }
   return { vault, logins }
+}
+
+/** Copies the data directory of a hub that is stopped into a Postgres database that no hub has used. */
+export async function migrateHub(migration: { dataDir: string; databaseUrl: string }): Promise<void> {
+  const { migrateToPostgres } = await import('./cluster/main.ts')
+  await migrateToPostgres(migration)
 }

@@ -1,6 +1,7 @@
 import { isUtf8 } from 'node:buffer'
 import { randomUUID } from 'node:crypto'
-import type { IncomingMessage, ServerResponse } from 'node:http'
+import { once } from 'node:events'
+import { createServer, type IncomingMessage, type RequestListener, type Server, type ServerResponse } from 'node:http'
 import type { AddressInfo, Socket } from 'node:net'
 import { type FastifyInstance, type FastifyReply, type FastifyRequest, fastify } from 'fastify'
 import { AppError } from './errors.ts'
@@ -39,6 +40,8 @@ export interface HttpOptions {
   parseJson?: (text: string) => unknown
   /** What to make of a body's type (lower case, without parameters; empty for none). By default every one is taken as JSON. */
   readType?: (type: string) => BodyType
+  /** A server that is there already and calls `app.routing`; it is not closed with the app. */
+  server?: Server
   /** For a request to arrive, body and all. */
   requestTimeoutMs?: number
 }
@@ -57,8 +60,10 @@ export function httpServer({
   parseJson = parseLossless,
   readType = () => 'json',
   requestTimeoutMs = REQUEST_TIMEOUT_MS,
+  server,
 }: HttpOptions): FastifyInstance {
   const app = fastify({
+    ...(server && { serverFactory: () => server }),
     logger: false,
     bodyLimit: bodyLimitBytes,
     keepAliveTimeout: KEEP_ALIVE_MS,
@@ -70,7 +75,7 @@ export function httpServer({
     clientErrorHandler: answerBrokenRequest,
   })
   const methodsOf = trackRoutes(app)
-  app.server.on('checkExpectation', refuseExpectation)
+  if (server === undefined) app.server.on('checkExpectation', refuseExpectation)
   app.decorateRequest('bodyText', '')
   app.decorateRequest('contentType', '')
   app.removeAllContentTypeParsers()
@@ -102,13 +107,40 @@ export function httpServer({
   }
 }
 
+/** A server by the same rules for what is not ours to answer: its requests go to apps that come and go, or elsewhere. */
+export function plainServer(handler: RequestListener, requestTimeoutMs = REQUEST_TIMEOUT_MS): Server {
+  const server = createServer({ keepAliveTimeout: KEEP_ALIVE_MS, requestTimeout: requestTimeoutMs }, handler)
+  server.on('checkExpectation', refuseExpectation)
+  server.on('clientError', answerBrokenRequest)
+  return server
+}
+
 /** Listens on `host:port` and says where it listens. */
 export async function listen(
   app: FastifyInstance,
+  address: { host: string; port: number },
+): Promise<{ host: string; port: number }> {
+  return listening(app.server, address, () => app.listen(address))
+}
+
+/** The same for a server without an app. */
+export async function listenPlain(
+  server: Server,
+  address: { host: string; port: number },
+): Promise<{ host: string; port: number }> {
+  return listening(server, address, async () => {
+    server.listen(address)
+    await once(server, 'listening')
+  })
+}
+
+async function listening(
+  server: Server,
   { host, port }: { host: string; port: number },
+  start: () => Promise<unknown>,
 ): Promise<{ host: string; port: number }> {
   try {
-    await app.listen({ host, port })
+    await start()
   } catch (error) {
     const code = error instanceof Error && 'code' in error ? error.code : undefined
     if (code === 'EADDRINUSE') {
@@ -122,16 +154,16 @@ export async function listen(
       { cause: error },
     )
   }
-  const address = app.server.address()
+  const address = server.address()
   if (!isAddressInfo(address)) throw new Error('the server has no address')
   return { host: address.address, port: address.port }
 }
 
 /** Tells whether a request came over this machine's own loopback, with no proxy in between. */
-export function isLocalCaller(request: FastifyRequest): boolean {
+export function isLocalCaller({ raw }: { raw: IncomingMessage }): boolean {
   // An empty one counts too: a caller may send it to hide what the proxy adds.
-  if (Object.keys(request.raw.headers).some((name) => FORWARDING_HEADER.test(name))) return false
-  const peer = request.raw.socket.remoteAddress ?? ''
+  if (Object.keys(raw.headers).some((name) => FORWARDING_HEADER.test(name))) return false
+  const peer = raw.socket.remoteAddress ?? ''
   return peer === '::1' || peer.replace(/^::ffff:/, '').startsWith('127.')
 }
 

@@ -22,7 +22,11 @@ const CONFINED: { packages: RegExp; to: RegExp; says: string }[] = [
     to: /^src\/(.+\/http\/|kit\/http\.ts$|sim\/[^/]*routes)/,
     says: 'only http/* and kit/http.ts know the web framework',
   },
-  { packages: /^undici(\/|$)/, to: /^src\/(hub\/upstream|client)\//, says: 'undici belongs to upstream and client' },
+  {
+    packages: /^undici(\/|$)/,
+    to: /^src\/(hub\/(upstream|cluster)|client)\//,
+    says: 'undici belongs to upstream, cluster and client',
+  },
   {
     packages: /^(@photostructure\/sqlite|node:sqlite)$/,
     to: /^src\/kit\/sqlite\/database\.ts$/,
@@ -44,6 +48,7 @@ const KIT_PACKAGES: Record<string, RegExp> = {
   'schema.ts': /^typebox(\/|$)/,
   'log.ts': /^pino$/,
   'metrics.ts': /^prom-client$/,
+  'connect.ts': /^postgres$/,
   'database.ts': /^@photostructure\/sqlite$/,
   'writer.ts': /^tsx\/esm\/api$/,
 }

@@ -26,6 +26,8 @@ const STATUS: Record<string, number> = {
   send_budget_used: 429,
   upstream_down: 503,
   store_failed: 503,
+  lease_lost: 503,
+  no_leader: 503,
   media_busy: 503,
 }
 

@@ -1,4 +1,4 @@
-import type { Server, ServerResponse } from 'node:http'
+import type { IncomingMessage, Server, ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
 import type { Batch } from '../queue.ts'
 
@@ -8,7 +8,13 @@ export interface Receipts {
   write(response: ServerResponse, body: string, batch: Batch | null, close: boolean): void
 }
 
-export function watchReceipts(server: Server): Receipts {
+/** Where a client may hang on another node of ours, that node says what became of an answer. */
+export interface HandOver {
+  /** Headers to answer with; null when the client hangs on this node. */
+  handOver(request: IncomingMessage, batch: Batch): Record<string, string> | null
+}
+
+export function watchReceipts(server: Server, others?: HandOver): Receipts {
   const unproven = new WeakMap<Socket, Batch>()
   server.on('connection', (socket) => {
     // A reset after the answer: the client's kernel still held it, or the client was gone.
@@ -21,10 +27,11 @@ export function watchReceipts(server: Server): Receipts {
 
   return {
     write(raw, body, batch, close) {
+      const elsewhere = batch === null ? null : (others?.handOver(raw.req, batch) ?? null)
       if (batch !== null) {
         const { socket } = raw
-        if (socket) unproven.set(socket, batch)
-        raw.once('finish', batch.written)
+        if (socket && elsewhere === null) unproven.set(socket, batch)
+        if (elsewhere === null) raw.once('finish', batch.written)
         raw.once('close', () => {
           if (!raw.writableFinished) batch.lost()
         })
@@ -33,6 +40,7 @@ export function watchReceipts(server: Server): Receipts {
         'content-type': 'application/json; charset=utf-8',
         'content-length': Buffer.byteLength(body),
         ...(close ? { connection: 'close' } : {}),
+        ...elsewhere,
       })
       raw.end(body)
     },

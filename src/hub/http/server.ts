@@ -1,3 +1,4 @@
+import type { Server } from 'node:http'
 import { type HttpServer, httpServer } from '../../kit/http.ts'
 import type { Log } from '../../kit/log.ts'
 import type { Hub } from '../hub.ts'
@@ -6,7 +7,7 @@ import { adminRoutes } from './admin-routes.ts'
 import { hubErrorAnswer } from './errors.ts'
 import { mediaRoutes } from './media-routes.ts'
 import { pairingRoutes } from './pairing-routes.ts'
-import { watchReceipts } from './receipts.ts'
+import { type Receipts, watchReceipts } from './receipts.ts'
 import { relayRoutes } from './relay-routes.ts'
 import { type StatusOptions, statusRoutes } from './status-routes.ts'
 import { uiRoutes } from './ui-routes.ts'
@@ -15,10 +16,20 @@ const ADMIN_BODY_BYTES = 256 * 1024
 /** For 100 MiB over a slow line. */
 const UPLOAD_MS = 10 * 60_000
 
+/** A server that was there before the hub and outlives it. */
+export interface SharedServer {
+  server: Server
+  receipts: Receipts
+}
+
 /** The hub's HTTP: the client endpoints, administration, the panel, and its state. */
 export function hubServer(
   hub: Hub,
-  { log, ...options }: { log: Log; publicUrl: string | null } & AdminAuthOptions & StatusOptions,
+  {
+    log,
+    shared,
+    ...options
+  }: { log: Log; publicUrl: string | null; shared?: SharedServer } & AdminAuthOptions & StatusOptions,
 ): HttpServer {
   // A long integer where a text belongs must be seen as what it is; what is passed on goes as the text it came in.
   const app = httpServer({
@@ -26,6 +37,7 @@ export function hubServer(
     bodyLimitBytes: ADMIN_BODY_BYTES,
     parseJson: JSON.parse,
     ...(hub.media && { requestTimeoutMs: UPLOAD_MS }),
+    ...(shared && { server: shared.server }),
   })
   const auth = adminAuth(options)
   // The routes have their own check; this one keeps strangers from learning which paths there are not.
@@ -33,7 +45,7 @@ export function hubServer(
     if (request.is404 && request.url.startsWith('/hub/')) auth.check(request)
     done()
   })
-  relayRoutes(app, hub, watchReceipts(app.server), log)
+  relayRoutes(app, hub, shared?.receipts ?? watchReceipts(app.server), log)
   if (hub.media !== null) mediaRoutes(app, hub, hub.media)
   adminRoutes(app, hub, auth)
   uiRoutes(app, hub, auth)

@@ -3,6 +3,7 @@ import type { Db } from '../../kit/sqlite/database.ts'
 import { removeCredential, saveCredential } from './credentials.ts'
 import { pruneStep } from './prune.ts'
 import { forgetQueues } from './queue.ts'
+import { setMeta } from './schema.ts'
 import { createClient, removeClient, setTokens, touchClients, updateClient } from './write-clients.ts'
 import { setChosen } from './write-conversations.ts'
 import { buryQueue, settleQueue } from './write-deliveries.ts'
@@ -30,6 +31,7 @@ const table = {
   recoverSends,
   saveCredential,
   removeCredential,
+  setMeta,
 }
 
 type Table = typeof table

@@ -3,9 +3,19 @@ import type { Db } from '../../kit/sqlite/database.ts'
 
 /** The id that was made with the database. */
 export function readHubId(db: Db): string {
-  const row = db.get<{ value: string }>("SELECT value FROM meta WHERE key = 'hub_id'")
-  if (row === undefined) throw new AppError('store_failed', 'The database has no hub_id; restore it from a backup.')
-  return row.value
+  const hubId = readMeta(db, 'hub_id')
+  if (hubId === null) throw new AppError('store_failed', 'The database has no hub_id; restore it from a backup.')
+  return hubId
+}
+
+/** What is known of the database itself; null when nothing is. */
+export function readMeta(db: Db, key: string): string | null {
+  return db.get<{ value: string }>('SELECT value FROM meta WHERE key = ?', key)?.value ?? null
+}
+
+/** Keeps something about the database itself. */
+export function setMeta(db: Db, { key, value }: { key: string; value: string }): void {
+  db.run('INSERT INTO meta (key, value) VALUES (?, ?) ON CONFLICT DO UPDATE SET value = excluded.value', key, value)
 }
 
 // A relayed message costs one row in `messages` and one in `deliveries` with their indexes; all else is per batch or rare.

@@ -8,12 +8,15 @@ export interface SqliteOptions extends DataDirectoryOwner {
   dir: string
   /** The module of the writer thread, which calls `serveWriter`. */
   thread: URL
+  /** Called with the path of the database when the directory is locked and nothing is open yet. */
+  prepare?: (databasePath: string) => Promise<void>
 }
 
 /** A data directory that is locked, with its database open. */
 export interface OpenSqlite<Call extends AnyCall> {
   /** A connection that sees what was committed. */
   db: Db
+  databasePath: string
   /** Commits a group in one transaction. One at a time. */
   commit(calls: Call[]): Promise<Outcome[]>
   /** Closes all of it, once; `drain` is awaited before. */
@@ -30,12 +33,14 @@ export async function openSqlite<Call extends AnyCall>(options: SqliteOptions): 
   try {
     const { databasePath, unlock } = await openDataDirectory(options.dir, options)
     closers.push(unlock)
+    await options.prepare?.(databasePath)
     const thread = await startWriter<Call>(databasePath, options.thread)
     closers.push(() => thread.close())
     const db = await openDatabase(databasePath, 'read')
     closers.push(() => db.close())
     return {
       db,
+      databasePath,
       commit: (calls) => thread.commit(calls),
       close(drain) {
         closed ??= closeAll([...closers, drain])

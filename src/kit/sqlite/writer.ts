@@ -18,7 +18,7 @@ export interface WriterThread<Call extends AnyCall> {
 
 /** Starts the thread, a module that calls `serveWriter`, and has it open, or make, the database. */
 export async function startWriter<Call extends AnyCall>(path: string, thread: URL): Promise<WriterThread<Call>> {
-  const worker = startThread(path, thread)
+  const worker = startThread(thread, { path })
   let death: AppError | undefined
   let awaited: { resolve(outcomes: Outcome[]): void; reject(error: AppError): void } | undefined
 
@@ -63,8 +63,8 @@ export async function startWriter<Call extends AnyCall>(path: string, thread: UR
   }
 }
 
-function startThread(path: string, thread: URL): Worker {
-  const workerData: { path: string } = { path }
+/** A thread that runs a module of ours, from source or built. */
+export function startThread(thread: URL, workerData: unknown): Worker {
   if (!thread.pathname.endsWith('.ts')) return new Worker(thread, { workerData })
   // Run from source: a worker of Node 20 cannot load TypeScript until tsx is registered in it.
   const script = `import('tsx/esm/api').then(({ register }) => { register(); return import(${JSON.stringify(thread)}) })`

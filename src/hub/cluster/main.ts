@@ -1,0 +1,166 @@
+import { hkdfSync } from 'node:crypto'
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import { hostname } from 'node:os'
+import { isLocalCaller, listenPlain, plainServer } from '../../kit/http.ts'
+import type { Log } from '../../kit/log.ts'
+import { createMetrics } from '../../kit/metrics.ts'
+import { checkListen, openPostgres, type Sql } from '../../kit/postgres/connect.ts'
+import { postgresLease } from '../../kit/postgres/lease.ts'
+import { sharedLog } from '../../kit/postgres/shared-log.ts'
+import type { HubConfig } from '../config.ts'
+import { hubErrorAnswer } from '../http/errors.ts'
+import { watchReceipts } from '../http/receipts.ts'
+import { credentialsKey } from '../key-file.ts'
+import { type HubKeys, type HubService, openHubService, type RunningHub, urlOf } from '../main.ts'
+import { openReplica, seedLog } from '../store/replica.ts'
+import { prepareDatabase } from './database.ts'
+import { openForwarder } from './forward.ts'
+import { BATCHES_PATH, NOT_LEADING_HEADER, openHops } from './hop.ts'
+import { copyIntoLog, type Migration } from './migrate.ts'
+import { type ClusterNode, joinCluster } from './node.ts'
+
+type NodeConfig = HubConfig & { databaseUrl: string }
+
+const STOP_WITHIN_MS = 8_000
+const UPLOAD_MS = 10 * 60_000
+/** Copies a data directory into a database, as {@link copyIntoLog} says. */
+export function migrateToPostgres(migration: Migration): Promise<void> {
+  return copyIntoLog(migration, seedLog)
+}
+
+/** Starts one of several hubs on one database. It listens at once; whoever leads answers. */
+export async function startNode(config: NodeConfig, log: Log, now: () => number): Promise<RunningHub> {
+  const sql = await openPostgres(config.databaseUrl)
+  try {
+    const secret = await prepareDatabase(sql)
+    await checkListen(sql)
+    return await listenAndJoin(config, log, now, sql, secret)
+  } catch (error) {
+    await sql.end({ timeout: 1 })
+    throw error
+  }
+}
+
+async function listenAndJoin(config: NodeConfig, log: Log, now: () => number, sql: Sql, secret: string) {
+  let leading: HubService | null = null
+  let node: ClusterNode | null = null
+  const hops = openHops(secret)
+  const server = plainServer(dispatch, UPLOAD_MS)
+  const receipts = watchReceipts(server, hops)
+  const errorAnswer = hubErrorAnswer(log)
+  const figures = createMetrics('switchboard_hub_')
+  figures.gauge('node_leading', 'Whether this node leads: 1 or 0.', (gauge) => gauge.set(leading === null ? 0 : 1))
+  const leader = async (signal: AbortSignal) => node?.leader(signal) ?? null
+  const isLocal = (raw: IncomingMessage) => isLocalCaller({ raw })
+  const forwarder = openForwarder({ leader, secret, receipts, isLocal, errorAnswer })
+  const { host, port } = await listenPlain(server, config.addr)
+  const address = config.nodeUrl ?? urlOf(isEverywhere(host) ? hostname() : host, port)
+  const keys = keysOf(config, secret)
+
+  const close = async () => {
+    await node?.stop()
+    const force = setTimeout(() => server.closeAllConnections(), STOP_WITHIN_MS)
+    const closed = new Promise((resolve) => server.close(resolve))
+    server.closeIdleConnections()
+    await closed
+    clearTimeout(force)
+    await forwarder.close()
+    await sql.end({ timeout: 2 })
+    figures.stop()
+  }
+  try {
+    node = await joinCluster({
+      sql,
+      lease: postgresLease({ sql, address, lifeMs: config.leaseMs }),
+      openReplica: () => openReplica({ dir: config.dataDir, log: sharedLog(sql) }),
+      address,
+      leaseMs: config.leaseMs,
+      logger: log,
+      async serve(store) {
+        const metrics = createMetrics('switchboard_hub_')
+        metrics.gauge('node_leading', 'Whether this node leads: 1 or 0.', (gauge) => gauge.set(1))
+        const service = await openHubService({ config, store, metrics, log, now, keys, shared: { server, receipts } })
+        await service.app.ready()
+        leading = service
+        return {
+          async stop() {
+            leading = null
+            await service.stop()
+            metrics.stop()
+          },
+        }
+      },
+      onRole: (role) => {
+        if (role === 'following') forwarder.leaderChanged()
+      },
+    })
+  } catch (error) {
+    await close()
+    throw error
+  }
+  log.info('hub node is listening', { host, port, address })
+  return { host, port, url: urlOf(host, port), stop: close }
+
+  function dispatch(request: IncomingMessage, response: ServerResponse): void {
+    const fromNode = hops.recognise(request)
+    const { url = '/' } = request
+    if (fromNode && url.startsWith(BATCHES_PATH)) takeFate(request, response)
+    else if (leading !== null) leading.app.routing(request, response)
+    else if (fromNode) response.writeHead(503, { [NOT_LEADING_HEADER]: '1' }).end()
+    else if (url === '/ready') tellReady(response)
+    else if (url === '/metrics' && config.metricsToken === null) void tellFigures(response)
+    else if (url === '/health' && !node?.isReady()) tellDegraded(response)
+    else void forwarder.forward(request, response)
+  }
+
+  function takeFate(request: IncomingMessage, response: ServerResponse): void {
+    const id = (request.url ?? '').slice(BATCHES_PATH.length)
+    let fate = ''
+    request.setEncoding('utf8').on('data', (text: string) => {
+      fate = (fate + text).slice(0, 16)
+    })
+    request.on('end', () => {
+      if (fate === 'written' || fate === 'lost') hops.tell(id, fate)
+      response.writeHead(204).end()
+    })
+  }
+
+  function tellReady(response: ServerResponse): void {
+    if (node?.isReady()) answerJson(response, 200, { ready: true, role: 'following' })
+    else answerJson(response, 503, { ready: false, reason: 'no node leads just now' })
+  }
+
+  function tellDegraded(response: ServerResponse): void {
+    const detail = {
+      state: 'connecting',
+      reason: 'no node leads just now',
+      action: 'wait; look at the nodes’ logs if it lasts',
+    }
+    const clients = { online: 0, total: 0 }
+    answerJson(response, 200, { status: 'degraded', upstream: 'reconnecting', clients, upstream_detail: detail })
+  }
+
+  async function tellFigures(response: ServerResponse): Promise<void> {
+    response.writeHead(200, { 'content-type': figures.contentType }).end(await figures.text())
+  }
+}
+
+/** Every node needs the same keys. What is not given follows from the nodes' secret. */
+function keysOf({ credentialsKey: given, credentialsKeyFile: file, dataDir }: NodeConfig, secret: string): HubKeys {
+  const derived = (purpose: string) => Buffer.from(hkdfSync('sha256', secret, '', `switchboard ${purpose}`, 32))
+  return {
+    async credentials(isNeeded) {
+      if (given === null && file === null) return derived('credentials')
+      return credentialsKey({ given, file, dataDir, isNeeded })
+    },
+    media: async () => derived('media'),
+  }
+}
+
+function isEverywhere(host: string): boolean {
+  return host === '0.0.0.0' || host === '::'
+}
+
+function answerJson(response: ServerResponse, status: number, body: unknown): void {
+  response.writeHead(status, { 'content-type': 'application/json; charset=utf-8' }).end(JSON.stringify(body))
+}
