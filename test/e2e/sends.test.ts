@@ -122,7 +122,7 @@ test('what the service accepts without an id is a yes without an id, and is coun
   const { hub, token, context } = await hubWithContexts(['ann'])
   hub.sim.control.faults.add({ kind: 'unconfirmed', count: 1 })
   const { status, body } = await hub.send(token, context('ann'), 'hello')
-  expect([status, body]).toEqual([200, OK])
+  expect([status, body]).toEqual([200, { ...OK, send_state: 'unconfirmed' }])
   const metrics = (await hub.call('GET', '/metrics')).text
   expect(metrics).toContain('switchboard_hub_sends_total{outcome="unconfirmed"} 1')
 })
