@@ -54,6 +54,8 @@ export interface AccountControl {
   qrCodes(): QrCode[]
 }
 
+/** The doorbell key of faults that come and go. */
+const FAULTS = 'faults'
 const checkConversation = checker(ConversationAnswer)
 
 /** The control of a world. */
@@ -72,7 +74,11 @@ export function createControl(world: World): SimControl {
     faults: {
       add: (body) => addFault(world, body),
       list: () => world.faults.list(),
-      clear: () => world.faults.clear(),
+      clear() {
+        const cleared = world.faults.clear()
+        world.doorbell.ring(FAULTS)
+        return cleared
+      },
     },
     accounts: {
       add({ name, token: given }) {
@@ -105,6 +111,7 @@ function addFault(world: World, body: FaultBody): ActiveFault {
     (botId === undefined || botId === call.botId)
   if (fault.kind === 'down') world.parking.cut(strikes)
   if (fault.kind === 'expired') world.parking.end((call) => call.endpoint === 'getupdates' && strikes(call))
+  world.doorbell.ring(FAULTS)
   world.log.info('fault set', { kind: fault.kind, bot: botId })
   return fault
 }

@@ -5,6 +5,7 @@ import { errorAnswers } from './http/answers.ts'
 import { addBotRoutes } from './http/bot-routes.ts'
 import { addC2cRoutes } from './http/c2c-routes.ts'
 import { addControlRoutes } from './http/control-routes.ts'
+import { addPageRoutes } from './http/page-routes.ts'
 import { createWorld } from './world.ts'
 
 export interface SimConfig {
@@ -45,6 +46,7 @@ export async function startSim(config: SimConfig): Promise<RunningSim> {
   addBotRoutes(app, world)
   addC2cRoutes(app, world)
   addControlRoutes(app, world, control)
+  addPageRoutes(app, world, control)
   const { host, port } = await listen(app, config)
   world.url = `http://${reachable(host)}:${port}`
   log.info('sim listens', { url: world.url })

@@ -71,6 +71,7 @@ export function createQrLogin(
       }
       codes.set(qrcode, code)
       for (const oldest of codes.keys()) if (codes.size > MOST_CODES) codes.delete(oldest)
+      doorbell.ring(qrKey(qrcode))
       return view(code)
     },
     scan(body) {

@@ -1,10 +1,11 @@
-import { type Doorbell, memoryDoorbell } from '../kit/doorbell.ts'
+import { memoryDoorbell } from '../kit/doorbell.ts'
 import type { Log } from '../kit/log.ts'
 import { type Bots, createBots } from './bots.ts'
 import { type Conversations, createConversations } from './conversations.ts'
 import { createFaults, type Faults } from './faults.ts'
 import { createMediaStore, type MediaStore } from './media.ts'
 import { messageIds } from './message-ids.ts'
+import { type NewsDoorbell, newsDoorbell } from './news.ts'
 import { createParking, type Parking } from './parking.ts'
 import { createQrLogin, type QrLogin } from './qr-login.ts'
 import { createTypingTickets, type TypingTickets } from './typing-tickets.ts'
@@ -17,7 +18,7 @@ export interface World {
   /** Where this sim is reached; known once it listens. */
   url: string
   readonly nextMessageId: () => string
-  readonly doorbell: Doorbell
+  readonly doorbell: NewsDoorbell
   readonly bots: Bots
   readonly conversations: Conversations
   readonly faults: Faults
@@ -30,7 +31,7 @@ export interface World {
 /** A world with one bot and nobody in it. */
 export function createWorld(options: { now: () => number; log: Log; holdMs: number; botToken: string }): World {
   const { now, log, holdMs, botToken } = options
-  const doorbell = memoryDoorbell()
+  const doorbell = newsDoorbell(memoryDoorbell())
   const bots = createBots(botToken)
   const faults = createFaults(now)
   const parking = createParking(doorbell)

@@ -204,6 +204,22 @@ export interface QrCode {
   expires_at: number
 }
 
+export const NewsQuery = strict({
+  /** The revision the caller has seen. */
+  after: Type.Optional(Type.String({ pattern: '^[0-9]{1,15}$' })),
+  wait_ms: Type.Optional(Type.String({ pattern: '^[0-9]{1,5}$' })),
+})
+
+/** What somebody who watches wants to know; `revision` is another one whenever some of it has changed. */
+export interface NewsAnswer {
+  revision: number
+  /** Those who spoke last come last. */
+  users: SimUser[]
+  bots: SimBot[]
+  faults: ActiveFault[]
+  codes: QrCode[]
+}
+
 export const BotBody = strict({
   name: Type.String({ pattern: '^[A-Za-z0-9._-]{1,60}$' }),
   token: Type.Optional(Type.String({ pattern: '^[!-~]{8,200}$' })),

@@ -68,4 +68,18 @@ export const web = {
     source: 'issue 5: What must show',
     behaviour: 'With --auth-keys the console shows nothing before a key was given, and works with one.',
   },
+  'web:chat:talk': {
+    source: 'issue 5: Build 3',
+    behaviour:
+      'The chat page has several users side by side, who send texts, images and files and see typing and answers.',
+  },
+  'web:chat:trouble': {
+    source: 'issue 5: Build 3',
+    behaviour: 'Buttons on the chat page cause and end faults, and scan the QR code of a login.',
+  },
+  'web:chat:front': {
+    source: 'issue 5: Build 3',
+    behaviour:
+      'A browser gets the chat page at /, everybody else the list of calls; the page waits for news with one call.',
+  },
 } as const satisfies Requirements

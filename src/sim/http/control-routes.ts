@@ -5,7 +5,6 @@ import type { SimControl } from '../control.ts'
 import { readConversation } from '../conversation-text.ts'
 import type { World } from '../world.ts'
 import { readFault, readSayings } from './control-bodies.ts'
-import { frontPage } from './front-page.ts'
 import { checkSameSite } from './same-site.ts'
 
 const checkConversation = checker(ConversationQuery, 'query')
@@ -17,9 +16,8 @@ const checkBot = checker(BotBody)
 /** Files come in base64. */
 const SAY_BODY_BYTES = 48 * 1024 * 1024
 
-/** The control API, the page that explains it, and `/health`. */
+/** The control API and `/health`. */
 export function addControlRoutes(app: HttpServer, world: World, control: SimControl): void {
-  app.get('/', async (request, reply) => reply.type('text/plain; charset=utf-8').send(frontPage(request.headers.host)))
   app.get('/health', async () => ({ status: 'ok' }))
   app.register(async (scope) => {
     scope.addHook('onRequest', async (request) => checkSameSite(request))
