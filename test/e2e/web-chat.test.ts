@@ -22,7 +22,7 @@ verifies('web:chat:talk', async () => {
   const hub = await startTestHub({ holdMs: 5_000 })
   const token = await hub.register('helper')
   const { page, problems } = await openChat(hub)
-  await page.getByText('A bot is connected').waitFor()
+  await page.getByText('Bot connected').waitFor()
   const ann = page.getByRole('region', { name: 'Chat of ann' })
   await page.getByRole('region', { name: 'Chat of bob' }).waitFor()
   await ann.getByLabel('Message as ann').fill('hello there')
@@ -103,10 +103,10 @@ verifies(['web:chat:front', 'web:pages:policy'], async () => {
   expect(foreign.status).toBe(403)
 
   // The news wait until there are some.
-  const first = await (await fetch(`${hub.sim.url}/sim/news`)).json()
+  const first = JSON.parse(await (await fetch(`${hub.sim.url}/sim/news`)).text())
   const next = fetch(`${hub.sim.url}/sim/news?after=${first.revision}&wait_ms=30000`)
   hub.sim.control.say({ user: 'ann', text: 'news' })
-  const { revision, users } = await (await next).json()
+  const { revision, users } = JSON.parse(await (await next).text())
   expect(revision).toBeGreaterThan(first.revision)
   expect(users).toMatchObject([{ user_id: 'ann@im.wechat', messages: 1 }])
 })

@@ -77,12 +77,12 @@ function State({ news, lost }: { news: NewsAnswer | null; lost: boolean }) {
   const connected = news?.bots.some(({ polls_in_flight }) => polls_in_flight > 0) ?? false
   const started = news?.bots.some((bot) => bot.started) ?? false
   const [text, tone] = lost
-    ? ['The sim does not answer', 'bad']
+    ? ['No answer', 'bad']
     : news === null
       ? ['Loading…', '']
       : connected || started
-        ? ['A bot is connected', 'good']
-        : ['No bot is connected', 'warn']
+        ? ['Bot connected', 'good']
+        : ['No bot', 'warn']
   return (
     <span class={`state ${tone || 'soft'}`} role="status">
       <span class={`dot ${tone}`} />
