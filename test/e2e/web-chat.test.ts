@@ -69,7 +69,7 @@ verifies('web:chat:trouble', async () => {
   await page.getByRole('button', { name: 'Service away' }).click()
   await until(() => !hub.hub.link.isUp())
   await page.getByRole('button', { name: /^Service away on/ }).waitFor()
-  await page.getByRole('button', { name: 'Mend everything' }).click()
+  await page.getByRole('button', { name: 'Mend all' }).click()
   await until(() => hub.hub.link.isUp())
   expect(hub.sim.control.faults.list()).toEqual([])
   // A fault that somebody else caused is seen too.

@@ -67,7 +67,9 @@ export function Phone(props: { user: string; count: number; typing: boolean; onC
         }}
       >
         <label class="button plain slim attach" title="Send an image or a file">
-          <span aria-hidden="true">＋</span>
+          <svg viewBox="0 0 20 20" aria-hidden="true">
+            <path d="M10 4v12M4 10h12" fill="none" stroke="currentColor" stroke-width="1.8" stroke-linecap="round" />
+          </svg>
           <span class="hidden-text">Send a file as {name}</span>
           <input type="file" class="hidden-text" onChange={(event) => void attach(event.currentTarget)} />
         </label>

@@ -31,7 +31,7 @@ export function Trouble({ faults }: { faults: ActiveFault[] }) {
           disabled={busy || faults.length === 0}
           onClick={() => void run(() => call('/sim/fault', { method: 'DELETE' }))}
         >
-          Mend everything
+          Mend all
         </button>
       </div>
       <Problem text={problem} />

@@ -139,7 +139,8 @@ function Head(props: { details: SessionDetails; session: OpenSession; onChanged:
         {count(details.usage.total_tokens, 'token')}
         {details.usage.total_tokens > 0 &&
           ` (${details.usage.input_tokens.toLocaleString('en')} in, ${details.usage.output_tokens.toLocaleString('en')} out)`}
-        {details.usage.cost !== null && ` · $${details.usage.cost.toFixed(4)}`} · <span>{details.workspace}</span>
+        {details.usage.cost !== null && ` · $${details.usage.cost.toFixed(4)}`} ·{' '}
+        <span title={details.workspace}>{details.workspace.split('/').at(-1)}</span>
       </p>
       <Problem text={fork.problem} />
       {asked === 'rename' && (

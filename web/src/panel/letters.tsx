@@ -90,7 +90,7 @@ function Letter(props: {
       </div>
       <p class="text wrap">{letter.content ?? <span class="soft">(no text is kept)</span>}</p>
       <div class="row apart">
-        <p class="small soft grow">
+        <p class="small soft reason">
           {death(letter.reason)}
           {letter.client !== null && (
             <>

@@ -1,4 +1,5 @@
 import { useEffect, useState } from 'preact/hooks'
+import { to } from '../shared/route.ts'
 import type { LinkView } from './types.ts'
 import { lineState } from './words.ts'
 
@@ -25,7 +26,10 @@ export function LineNotice({ link }: { link: LinkView }) {
       <p>
         <strong>{text}:</strong> {link.reason}. <RetryIn at={link.next_retry_at} />
       </p>
-      <p>{link.action ?? 'The hub keeps trying; there is nothing you have to do. Messages wait meanwhile.'}</p>
+      <p>
+        {link.action ?? 'The hub keeps trying; there is nothing you have to do. Messages wait meanwhile.'}{' '}
+        {link.state === 'needs_login' && <a href={to('service')}>Log in with a QR code</a>}
+      </p>
     </section>
   )
 }

@@ -11,6 +11,8 @@ import { TryRoute } from './dry-run.tsx'
 import { Letters } from './letters.tsx'
 import { LineNotice, LinePill } from './line.tsx'
 import { Messages } from './messages.tsx'
+import { Pairings } from './pairings.tsx'
+import { Service } from './service.tsx'
 import type { Overview } from './types.ts'
 
 const LOOK_MS = 2_000
@@ -21,6 +23,7 @@ const TABS: [string, string][] = [
   ['messages', 'Messages'],
   ['dead-letters', 'Dead letters'],
   ['route', 'Try a route'],
+  ['service', 'Service'],
 ]
 
 function Panel() {
@@ -31,6 +34,8 @@ function Panel() {
     // The session has ended: the hub has a form for that.
     if (status === UNAUTHORIZED) location.reload()
   }, [status])
+  // On a phone the open tab may stand outside of the strip.
+  useEffect(() => document.querySelector('.tabs [aria-current]')?.scrollIntoView({ block: 'nearest' }), [name])
   const names = data?.clients.map((client) => client.name) ?? []
   return (
     <>
@@ -59,7 +64,8 @@ function Panel() {
       </header>
       <main class="page">
         {problem !== null && status !== UNAUTHORIZED && <Problem text={problem} onRetry={refresh} />}
-        {data && problem === null && <LineNotice link={data.link} />}
+        {data && problem === null && name !== 'service' && <LineNotice link={data.link} />}
+        {name === '' && <Pairings onChanged={refresh} />}
         {name === '' && <Clients live={live} />}
         {name === 'conversations' && <Conversations />}
         {name === 'messages' && (
@@ -67,6 +73,7 @@ function Panel() {
         )}
         {name === 'dead-letters' && <Letters clients={names} onChanged={refresh} />}
         {name === 'route' && <TryRoute />}
+        {name === 'service' && <Service />}
       </main>
     </>
   )

@@ -1,7 +1,6 @@
 /** What the hub's administration answers, as far as the panel shows it. */
 
 export interface LinkView {
-  account?: string
   state: 'connecting' | 'connected' | 'throttled' | 'reconnecting' | 'needs_login' | 'misconfigured'
   reason: string
   since: string
@@ -76,4 +75,33 @@ export interface DryRun {
 export interface Issued {
   name: string
   token: string
+}
+
+export interface AccountView extends LinkView {
+  account: string
+  bot_id: string | null
+  user_id: string | null
+}
+
+/** A login by QR code that is under way, or how it ended. */
+export interface LoginView {
+  login_id: string
+  account: string
+  status: 'wait' | 'scanned' | 'need_verify_code' | 'confirmed' | 'expired' | 'failed' | 'cancelled'
+  qr_text: string | null
+  qr_svg: string | null
+  message: string
+}
+
+export interface Upstream {
+  accounts: AccountView[]
+  logins: LoginView[]
+}
+
+/** A client that asks to be let in. */
+export interface PairingView {
+  id: string
+  status: string
+  from: string
+  created_at: string
 }
