@@ -53,6 +53,15 @@ verifies(['web:console:run', 'web:console:sessions'], async () => {
   await page.getByRole('button', { name: 'Replay', exact: true }).waitFor()
   await log.getByText('Done.').waitFor()
 
+  const sessions = async () => (await agent.call('GET', '/sessions')).body.length
+  await page.getByRole('button', { name: 'Fork' }).click()
+  await until(async () => (await sessions()) === 2)
+  const [fork] = (await agent.call('GET', '/sessions?limit=1')).body
+  await page.waitForURL(`**/ui#/${fork.session_id}`)
+  await agent.call('DELETE', `/sessions/${fork.session_id}`)
+  await page.getByRole('link', { name: /Look around/ }).click()
+  await log.getByText('Done.').waitFor()
+
   await page.getByRole('button', { name: 'Rename' }).click()
   await page.getByRole('dialog').getByLabel('Title').fill('Another name')
   await page.keyboard.press('Enter')

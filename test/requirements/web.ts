@@ -48,9 +48,18 @@ export const web = {
     source: 'issue 5: Build 3',
     behaviour: 'The panel follows what happens without being loaded again; an unchanged look is a 304.',
   },
+  'web:panel:login': {
+    source: 'issue 5: Build 3',
+    behaviour:
+      'On the panel an account whose login has expired gets a QR code to scan, and the code that the phone shows.',
+  },
+  'web:panel:pairings': {
+    source: 'issue 5: Build 3',
+    behaviour: 'A client that asks to be paired is let in by name on the panel, or rejected.',
+  },
   'web:console:sessions': {
     source: 'issue 5: Build 3',
-    behaviour: 'The console lists sessions, makes, renames, deletes and replays them.',
+    behaviour: 'The console lists sessions, makes, forks, renames, deletes and replays them.',
   },
   'web:console:run': {
     source: 'issue 5: Build 3',
