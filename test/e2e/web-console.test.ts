@@ -53,13 +53,19 @@ verifies(['web:console:run', 'web:console:sessions'], async () => {
   await page.getByRole('button', { name: 'Replay', exact: true }).waitFor()
   await log.getByText('Done.').waitFor()
 
+  const original = page.url()
   const sessions = async () => (await agent.call('GET', '/sessions')).body.length
   await page.getByRole('button', { name: 'Fork' }).click()
   await until(async () => (await sessions()) === 2)
   const [fork] = (await agent.call('GET', '/sessions?limit=1')).body
   await page.waitForURL(`**/ui#/${fork.session_id}`)
+  // Its past is there, though nothing has happened in it yet.
+  await log.getByText('There are 1 entries here: notes.txt.').waitFor()
+  await say(page, 'hello')
+  await log.getByText('Done.').waitFor()
+  expect(await log.locator('.person').count()).toBe(2)
   await agent.call('DELETE', `/sessions/${fork.session_id}`)
-  await page.getByRole('link', { name: /Look around/ }).click()
+  await page.goto(original)
   await log.getByText('Done.').waitFor()
 
   await page.getByRole('button', { name: 'Rename' }).click()
@@ -115,14 +121,15 @@ verifies(['web:console:keys', 'web:pages:policy'], async () => {
   const agent = await startTestAgent({ authKeys: ['the-key', 'another'] })
   const headers = { 'x-api-key': 'the-key' }
   await agent.call('POST', '/sessions', { body: { title: 'A secret matter' }, headers })
-  const shell = await agent.call('GET', '/ui')
+  // Not a part of the API, so not by the caller that holds answers against its description.
+  const shell = await fetch(`${agent.url}/ui`)
   expect(shell.status).toBe(200)
   expect(shell.headers.get('content-security-policy')).toMatch(
     /^default-src 'none'; script-src 'self'; style-src 'self';/,
   )
-  expect(shell.text).not.toContain('secret')
-  expect((await agent.call('GET', '/ui/assets/..%2f..%2fpackage.json')).status).toBe(404)
-  expect((await agent.call('GET', '/ui/other')).status).toBe(401)
+  expect(await shell.text()).not.toContain('secret')
+  expect((await fetch(`${agent.url}/ui/assets/..%2f..%2fpackage.json`)).status).toBe(404)
+  expect((await fetch(`${agent.url}/ui/other`)).status).toBe(401)
 
   const { page, problems } = await openConsole(agent)
   const field = page.getByLabel('API key')

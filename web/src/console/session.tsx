@@ -6,6 +6,7 @@ import { Badge, Confirm, Dialog, Empty, Field, Problem, Waiting } from '../share
 import { ask } from './api.ts'
 import { Composer } from './composer.tsx'
 import { Entry } from './items.tsx'
+import { pastItems } from './past.ts'
 import type { SessionDetails } from './types.ts'
 import { type OpenSession, useSession } from './use-session.ts'
 
@@ -26,6 +27,10 @@ export function Session({ id, onChanged }: { id: string; onChanged: () => void }
   const { details, items, replaying } = session
   const end = useRef<HTMLDivElement>(null)
   const outputs = useMemo(() => outputsOf(details), [details])
+  const past = useMemo(
+    () => (replaying ? [] : pastItems(details?.transcript ?? [], items)),
+    [details, items, replaying],
+  )
   useEffect(() => {
     const box = end.current?.parentElement
     if (box && box.scrollHeight - box.scrollTop - box.clientHeight < 240) end.current?.scrollIntoView({ block: 'end' })
@@ -43,7 +48,7 @@ export function Session({ id, onChanged }: { id: string; onChanged: () => void }
       <Head details={details} session={session} onChanged={onChanged} />
       <div class="scroll" role="log" aria-label="What was said and done" aria-busy={details.status === 'running'}>
         <ol class="timeline">
-          {items.map((item) => (
+          {[...past, ...items].map((item) => (
             <Entry
               key={item.key}
               item={item}
@@ -52,7 +57,7 @@ export function Session({ id, onChanged }: { id: string; onChanged: () => void }
             />
           ))}
         </ol>
-        {items.length === 0 && !replaying && (
+        {items.length + past.length === 0 && !replaying && (
           <Empty title="Nothing was said here yet">
             <p>
               Write what the agent is to do. The demo model understands <code>list files</code>,{' '}

@@ -17,12 +17,30 @@ export interface Usage {
   cost: number | null
 }
 
+export interface WireBlock {
+  type: string
+  text?: string
+  id?: string
+  name?: string
+  input?: unknown
+  tool_use_id?: string
+  content?: string
+  is_error?: boolean
+}
+
+export interface WireMessage {
+  role: string
+  content: WireBlock[]
+  run_id: string
+  step: number
+}
+
 export interface SessionDetails extends SessionSummary {
   usage: Usage
   model: string
   workspace: string
   system_prompt: string | null
-  transcript: { role: string; content: { type: string; tool_use_id?: string; content?: string }[] }[]
+  transcript: WireMessage[]
 }
 
 /** An event of a session's stream, read. */
