@@ -90,6 +90,23 @@ export const AGENT_SETTINGS = {
     fallbackText: 'none: kept in memory',
     read: readFolder,
   } satisfies Setting<string | null>,
+  redisUrl: {
+    flag: '--redis-url',
+    placeholder: '<url>',
+    env: 'AGENT_REDIS_URL',
+    help: 'Redis or Valkey that several servers share their sessions in (a password better in the environment)',
+    fallback: null,
+    fallbackText: 'none: one server alone',
+    read: readRedisUrl,
+  } satisfies Setting<string | null>,
+  leaseMs: {
+    flag: '--lease-ms',
+    placeholder: '<ms>',
+    env: 'AGENT_LEASE_MS',
+    help: 'with --redis-url: how long a server may be silent before others end its runs',
+    fallback: 15_000,
+    read: readInteger(500, 300_000),
+  },
   maxSessions: {
     flag: '--max-sessions',
     placeholder: '<n>',
@@ -232,7 +249,16 @@ export function parseAgentConfig(
   env: Readonly<Record<string, string | undefined>>,
 ): { settings: AgentSettings; problems: string[] } {
   const { values, problems } = readSettings(AGENT_SETTINGS, flags, env)
+  if (values.redisUrl !== null && values.dataDir !== null)
+    problems.push('--redis-url and --data-dir exclude each other; sessions are kept in one of them')
   return { settings: values, problems }
+}
+
+/** Never repeated in the problem: it may hold a password. */
+function readRedisUrl(text: string): string {
+  if (!URL.canParse(text) || !/^rediss?:$/.test(new URL(text).protocol))
+    throw new Error('must be an address such as redis://host:6379')
+  return text
 }
 
 function readFolder(text: string): string {

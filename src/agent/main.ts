@@ -1,5 +1,4 @@
 import { readFile, realpath } from 'node:fs/promises'
-import { memoryDoorbell } from '../kit/doorbell.ts'
 import { AppError } from '../kit/errors.ts'
 import { listen } from '../kit/http.ts'
 import type { Log } from '../kit/log.ts'
@@ -17,8 +16,7 @@ import { type RetryOptions, withRetries } from './provider/retry.ts'
 import { runSetup } from './run-setup.ts'
 import { bell, sessionRunner } from './session-runner.ts'
 import { statelessRuns } from './stateless.ts'
-import { memoryStore } from './store/memory.ts'
-import type { AgentStore } from './store/port.ts'
+import { type Backing, openBacking } from './store/backing.ts'
 import { builtinTools } from './tools/builtin.ts'
 import { type Mcp, openMcp } from './tools/mcp.ts'
 import { closeTools, toolRegistry } from './tools/registry.ts'
@@ -59,26 +57,29 @@ const HEARTBEAT_MS = 15_000
 const MOST_MODELS = 100
 const PLAN_LIFE_MS = 24 * 60 * 60_000
 const SWEEP_EVERY_MS = 60_000
+/** Renewals and looks for dead owners in the life of a claim that several nodes can take. */
+const LOOKS_PER_LEASE = 3
 const DEMO_DELTA_MS = 15
 const STOP_WITHIN_MS = 5_000
 const CLOSE_EVERY_MS = 20
 
 /** Chooses the adapters, ends what a crash left, then listens. */
 export async function startAgent(settings: AgentSettings, surroundings: AgentSurroundings): Promise<RunningAgent> {
-  const store = await openStore(settings)
+  const backing = await openBacking(settings, { log: surroundings.log, bellOf: bell })
   try {
-    return await startWith(store, settings, surroundings)
+    return await startWith(backing, settings, surroundings)
   } catch (error) {
-    await store.close()
+    await backing.close()
     throw error
   }
 }
 
 async function startWith(
-  store: AgentStore,
+  backing: Backing,
   settings: AgentSettings,
   { log, env, version, now = Date.now, heartbeatMs = HEARTBEAT_MS, retries }: AgentSurroundings,
 ): Promise<RunningAgent> {
+  const { store, doorbell, leaseMs, ticketSecret } = backing
   const model = chooseModel(settings.model, env)
   const root = await realpath(settings.workspace).catch(() => {
     throw new AppError(
@@ -101,7 +102,6 @@ async function startWith(
     { log, now },
   )
 
-  const doorbell = memoryDoorbell()
   const metrics = createMetrics('switchboard_agent_')
   const figures = createFigures(metrics)
   const openModel = modelOpener(modelName(model), env, settings, { figures, ...(retries ? { retries } : {}) })
@@ -126,6 +126,7 @@ async function startWith(
     wallClockMs: settings.wallClockMs,
     maxSteps: settings.maxSteps,
     maxQueued: settings.maxQueue,
+    ...(leaseMs === null ? {} : { leaseMs, renewEveryMs: leaseMs / LOOKS_PER_LEASE }),
     onFinished: ({ usage }, reason, tookMs) => figures.runEnded('session', reason, tookMs, usage),
   })
   const alone = statelessRuns({
@@ -157,8 +158,16 @@ async function startWith(
   observe(metrics, agent)
   await runner.recover()
 
-  const sweep = () =>
-    runner.sweep().catch((error: unknown) => log.error('unfinished sessions could not be looked after', { error }))
+  let sweeping: Promise<void> | null = null
+  const sweep = () => {
+    sweeping ??= runner
+      .sweep()
+      .catch((error: unknown) => log.error('unfinished sessions could not be looked after', { error }))
+      .finally(() => {
+        sweeping = null
+      })
+    return sweeping
+  }
   let draining = false
   const { authKeys, insecure, allowedHosts, allowedOrigins, requestsPerSecond } = settings
   const app = agentHttp(agent, {
@@ -170,8 +179,9 @@ async function startWith(
     allowedHosts,
     allowedOrigins,
     requestsPerSecond,
+    ticketSecret,
     onRefused: figures.refused,
-    isDraining: () => draining,
+    whyNotReady: () => (draining ? 'The server is shutting down.' : backing.trouble()),
   })
   let answering = 0
   app.server.on('request', (_request, response) => {
@@ -180,10 +190,10 @@ async function startWith(
       answering -= 1
     })
   })
-  const sweeping = setInterval(() => void sweep(), SWEEP_EVERY_MS).unref()
+  const looking = setInterval(() => void sweep(), leaseMs === null ? SWEEP_EVERY_MS : leaseMs / LOOKS_PER_LEASE).unref()
   const stop = async () => {
     draining = true
-    clearInterval(sweeping)
+    clearInterval(looking)
     const force = setTimeout(() => app.server.closeAllConnections(), STOP_WITHIN_MS)
     await Promise.all([runner.stop(), alone.stop()])
     streams.close()
@@ -195,7 +205,7 @@ async function startWith(
     clearInterval(closing)
     clearTimeout(force)
     await mcp?.close()
-    await store.close()
+    await backing.close()
     metrics.stop()
   }
   try {
@@ -208,13 +218,6 @@ async function startWith(
     await stop()
     throw error
   }
-}
-
-/** In memory, or in a directory of its own. */
-async function openStore({ dataDir, ...limits }: AgentSettings): Promise<AgentStore> {
-  if (dataDir === null) return memoryStore(limits)
-  const { openSqliteStore } = await import('./store/sqlite.ts')
-  return openSqliteStore({ dir: dataDir, ...limits })
 }
 
 /** Each model is opened once, with its clocks and retries around it. */

@@ -38,6 +38,11 @@ export function failureOf(error: unknown, log: Log, run: Pick<Run, 'id'>): Finis
   }
 }
 
+/** Whether a step failed because the session was deleted, or is somebody else's now: then it is no longer ours to end. */
+export function isTakenOver(error: unknown): boolean {
+  return error instanceof AppError && (error.code === 'fenced' || error.code === 'not_found')
+}
+
 /** The ending of a run whose owner died. */
 export const INTERRUPTED: Finished = {
   type: 'finished',

@@ -4,7 +4,7 @@ import type { Claim } from '../kit/lease.ts'
 import type { Log } from '../kit/log.ts'
 import { type LoopResult, type LoopStep, runAgent } from './loop.ts'
 import { addUsage, type FinishReason, lesser, type Message, type Run } from './model.ts'
-import { endingEntry, type Finished, failureOf, proposalEntry, untilKept } from './run-endings.ts'
+import { endingEntry, type Finished, failureOf, isTakenOver, proposalEntry, untilKept } from './run-endings.ts'
 import type { RunSetup } from './setup.ts'
 import type { AgentStore, LogEntry, Started } from './store/port.ts'
 
@@ -51,7 +51,8 @@ export function runWorker(options: RunWorkerOptions, stopping: AbortSignal): Run
     } finally {
       clearTimeout(clock)
       unlisten()
-      await store.leases.release(claim)
+      // One that cannot be given back runs out by itself.
+      await store.leases.release(claim).catch(() => undefined)
     }
   }
 
@@ -94,7 +95,7 @@ export function runWorker(options: RunWorkerOptions, stopping: AbortSignal): Run
   function afterFailure(error: unknown, run: Run, one: Active): Finished | null {
     const wasAborted = one.abort.signal.aborted
     one.abort.abort() // when it could not be kept the model is still being asked
-    if (error instanceof AppError && (error.code === 'fenced' || error.code === 'not_found')) return null
+    if (isTakenOver(error)) return null
     return wasAborted ? { type: 'finished', reason: one.reason } : failureOf(error, log, run)
   }
 
@@ -107,7 +108,12 @@ export function runWorker(options: RunWorkerOptions, stopping: AbortSignal): Run
           ? proposalEntry(run, ending, { activeMs, now: now(), lifeMs: options.planLifeMs })
           : endingEntry(run, ending, activeMs, now()),
       )
-    await untilKept(write, stopping, log)
+    try {
+      await untilKept(write, stopping, log)
+    } catch (error) {
+      if (isTakenOver(error)) return
+      throw error
+    }
     if (!isPlan) options.onFinished(run, ending.reason, activeMs)
   }
 

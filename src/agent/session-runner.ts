@@ -3,7 +3,7 @@ import { AppError, errorText } from '../kit/errors.ts'
 import { nextBatch } from '../kit/tail.ts'
 import { NO_USAGE, type PlanDecision, type Run, type RunLimits, type Session } from './model.ts'
 import { decidedBefore, decisionEntry, waitingPlan } from './plan.ts'
-import { endingEntry, type Finished, INTERRUPTED, shuttingDown } from './run-endings.ts'
+import { endingEntry, type Finished, INTERRUPTED, isTakenOver, shuttingDown } from './run-endings.ts'
 import { type Active, bell, cancelBell, end, type RunWorkerOptions, runWorker } from './run-worker.ts'
 import type { Admission, Receipt, Started } from './store/port.ts'
 
@@ -47,6 +47,8 @@ export interface SessionRunnerOptions extends RunWorkerOptions {
   maxSteps: number
   /** How often claims are renewed. */
   renewEveryMs?: number
+  /** How long a claim lives that is not renewed, where others can take it. */
+  leaseMs?: number
 }
 
 const RENEW_EVERY_MS = 5_000
@@ -61,6 +63,7 @@ export function sessionRunner(options: SessionRunnerOptions): SessionRunner {
   /** Sessions whose queued run waits for room among all that run. */
   const crowded = new Set<string>()
   const stopping = new AbortController()
+  let renewedAt = now()
   const work = runWorker(options, stopping.signal)
   const renewing = setInterval(() => void renew(), options.renewEveryMs ?? RENEW_EVERY_MS).unref()
 
@@ -260,7 +263,7 @@ export function sessionRunner(options: SessionRunnerOptions): SessionRunner {
       options.onFinished(run, 'Interrupted', run.activeMs)
     } catch (error) {
       // Deleted, or taken over, in that moment: then it is no longer ours to end.
-      if (!(error instanceof AppError && ['fenced', 'not_found'].includes(error.code))) throw error
+      if (!isTakenOver(error)) throw error
     } finally {
       await store.leases.release(claim)
     }
@@ -269,12 +272,16 @@ export function sessionRunner(options: SessionRunnerOptions): SessionRunner {
   /** Who lost its claim was taken for dead: another has ended the run. */
   async function renew(): Promise<void> {
     const held = [...active.values()]
-    if (held.length === 0) return
+    const asked = now()
     try {
       const lost = new Set((await store.leases.renew(held.map(({ claim }) => claim))).map(({ key }) => key))
       for (const one of held) if (lost.has(one.claim.key)) end(one, 'Interrupted')
+      renewedAt = asked
     } catch (error) {
       log.warn('claims on sessions could not be renewed', { error: errorText(error) })
+      if (asked - renewedAt < (options.leaseMs ?? Number.POSITIVE_INFINITY)) return
+      // By now others may work on these sessions: whatever tools do here is not to go on beside them.
+      for (const one of held) end(one, 'Interrupted')
     }
   }
 

@@ -29,7 +29,7 @@ export const agentCommand: CommandSpec = {
       ...listens,
       ['model', modelText(agent.model)],
       ['workspace', agent.workspace],
-      ['data', settings.dataDir ?? 'in memory: gone when it stops (set --data-dir to keep it)'],
+      ['data', dataText(settings)],
       ['shell', agent.shellOff ?? 'in a sandbox'],
       ['access', accessText(settings)],
     ])
@@ -42,6 +42,12 @@ export const agentCommand: CommandSpec = {
 /** A model's name, explained where it is the demo. */
 export function modelText(model: string): string {
   return model === 'demo' ? 'demo (an offline model of a few rules; set a key or --model for a real one)' : model
+}
+
+/** Without what the address of Redis may hold beside its place. */
+function dataText({ dataDir, redisUrl }: AgentSettings): string {
+  if (redisUrl !== null) return `in Redis at ${new URL(redisUrl).host}`
+  return dataDir ?? 'in memory: gone when it stops (set --data-dir to keep it)'
 }
 
 function accessText({ authKeys, insecure }: AgentSettings): string {

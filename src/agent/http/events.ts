@@ -80,7 +80,7 @@ export function eventStreams({ store, doorbell, now, heartbeatMs }: EventStreamO
         })) {
           const goesOn = await tell(stream, events, query)
           const done = events.findLast(({ type }) => type === 'done')
-          if (query.bare && done) void take(session.id, done, openedAt)
+          if (query.bare && done) void take(session.id, done, openedAt).catch(() => undefined)
           if (!goesOn) return
         }
       } finally {

@@ -79,6 +79,7 @@ const STREAM: Answer = {
   example: examples.STREAM,
 }
 const READY = object({ ready: { type: 'boolean' } })
+const NOT_READY = object({ ready: { type: 'boolean' }, reason: TEXT })
 const DECIDED = object({ session_id: TEXT, plan_id: TEXT, run_id: TEXT, decision: TEXT })
 
 /** Every call, once; the schemas are those that check the bodies. */
@@ -105,7 +106,11 @@ export const OPERATIONS: Operation[] = [
     open: true,
     answers: {
       '200': { description: 'It does.', schema: READY, example: { ready: true } },
-      '503': { description: 'It is shutting down.', schema: READY, example: { ready: false } },
+      '503': {
+        description: 'It is shutting down, or what it stands on cannot be reached.',
+        schema: NOT_READY,
+        example: { ready: false, reason: 'Redis cannot be reached.' },
+      },
     },
   },
   {

@@ -20,7 +20,10 @@ export interface AgentHttpOptions extends ApiAuthOptions {
   requestsPerSecond: number
   /** Told the code of every error that is answered. */
   onRefused: (code: string) => void
-  isDraining: () => boolean
+  /** What stream tickets are signed with. */
+  ticketSecret: Buffer
+  /** Why no work is taken now; null when it is. */
+  whyNotReady: () => string | null
 }
 
 const BODY_BYTES = 1024 * 1024
@@ -28,7 +31,7 @@ const BODY_BYTES = 1024 * 1024
 /** The agent server's HTTP. Everything but `/health`, `/ready` and the empty console is behind the door. */
 export function agentHttp(
   agent: AgentServer,
-  { log, metrics, version, isDraining, requestsPerSecond, onRefused, ...access }: AgentHttpOptions,
+  { log, metrics, version, whyNotReady, ticketSecret, requestsPerSecond, onRefused, ...access }: AgentHttpOptions,
 ): HttpServer {
   const app = httpServer({
     errorAnswer: agentErrorAnswer(log, onRefused),
@@ -37,7 +40,7 @@ export function agentHttp(
     readType,
   })
   allowOrigins(app, access.allowedOrigins)
-  const tickets = streamTickets(agent.now)
+  const tickets = streamTickets(agent.now, ticketSecret)
   const callerOf = frontDoor(app, { ...access, tickets, requestsPerSecond, now: agent.now })
   const document = openApiDocument(version, access.keys !== null)
 
@@ -47,7 +50,10 @@ export function agentHttp(
       return { status: 'ok', model: agent.modelOf({ model: null }) }
     return reply.type('text/plain; charset=utf-8').send('ok')
   })
-  app.get('/ready', async (_request, reply) => reply.code(isDraining() ? 503 : 200).send({ ready: !isDraining() }))
+  app.get('/ready', async (_request, reply) => {
+    const reason = whyNotReady()
+    return reason === null ? { ready: true } : reply.code(503).send({ ready: false, reason })
+  })
   app.get('/tools', async () =>
     agent.registry.describe().map(({ readOnly, ...tool }) => ({ ...tool, read_only: readOnly })),
   )

@@ -12,7 +12,7 @@ const CONNECT_WITHIN_MS = 60_000
 const COME_BACK_WITHIN_MS = 60 * 60_000
 
 /** Signed, not stored: a ticket is the time it was made and proof that this server made it, for this session. */
-export function streamTickets(now: () => number, secret: Buffer = randomBytes(32)): StreamTickets {
+export function streamTickets(now: () => number, secret: Buffer): StreamTickets {
   const sign = (sessionId: string, issued: string, nonce: string) =>
     createHmac('sha256', secret).update(`${sessionId}\n${issued}\n${nonce}`).digest('base64url')
 

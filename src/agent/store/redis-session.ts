@@ -5,6 +5,7 @@ import type { StoreLimits } from './port.ts'
 import { fenced, type KeptReceipt, noSession } from './records.ts'
 import type { Keys } from './redis-keys.ts'
 import { COMMIT } from './redis-scripts.ts'
+import { fromSession, toSession } from './rows.ts'
 
 /** What the parts of the store on Redis share. */
 export interface RedisParts {
@@ -41,8 +42,7 @@ export async function load({ redis, keys }: RedisParts, id: string): Promise<Loa
   const found = textsOf(await redis.send('HMGET', state, 'version', 'fixed', 'moving', 'newest'))
   const [version, fixed, moving, newest] = found
   if (!version || !fixed || !moving) return null
-  const session: Session = { ...JSON.parse(fixed), ...JSON.parse(moving) }
-  return { version, session, newest: Number(newest) }
+  return { version, session: toSession({ fixed, state: moving }), newest: Number(newest) }
 }
 
 export async function need(parts: RedisParts, id: string): Promise<Loaded> {
@@ -79,7 +79,7 @@ export async function commit(
     ],
     [
       ...[version, claim, generation, leaseMs],
-      ...[change.ends ? 1 : 0, movingPart(session), mostOf(limits.maxLogEvents), mostOf(limits.maxLogBytes)],
+      ...[change.ends ? 1 : 0, fromSession(session).state, mostOf(limits.maxLogEvents), mostOf(limits.maxLogBytes)],
       ...[change.newRun ?? '', change.queue ?? '', receipt ? JSON.stringify(receipt.kept) : '', RECEIPT_LIFE_MS],
       ...[events.length, ...events.flatMap(({ seq: _, data, ...about }) => [JSON.stringify(about), data])],
       ...[messages.length, ...messages.map((message) => JSON.stringify(message))],
@@ -91,26 +91,6 @@ export async function commit(
   if (outcome === 'fenced') throw fenced()
   if (outcome === 'changed') return 'changed'
   return { claim: change.claim === 'grant' ? { key: session.id, generation: Number(granted) } : null }
-}
-
-/** What never changes, and may be large. */
-export function fixedPart({ id, createdAt, systemPrompt, workspace, model, maxSteps, planMode }: Session): string {
-  return JSON.stringify({ id, createdAt, systemPrompt, workspace, model, maxSteps, planMode })
-}
-
-/** What changes with every step. */
-export function movingPart(session: Session): string {
-  const {
-    id: _i,
-    createdAt: _c,
-    systemPrompt: _s,
-    workspace: _w,
-    model: _m,
-    maxSteps: _n,
-    planMode: _p,
-    ...rest
-  } = session
-  return JSON.stringify(rest)
 }
 
 /** No limit, as Lua reads it. */

@@ -4,7 +4,8 @@ import type { Receipt, SessionStore } from './port.ts'
 import { firstMessages, type KeptReceipt, madeUnder, noSession } from './records.ts'
 import type { SessionIndex } from './redis-index.ts'
 import { CREATE, REMOVE, SWAP } from './redis-scripts.ts'
-import { commit, fixedPart, load, movingPart, RECEIPT_LIFE_MS, type RedisParts } from './redis-session.ts'
+import { commit, load, RECEIPT_LIFE_MS, type RedisParts } from './redis-session.ts'
+import { fromSession } from './rows.ts'
 
 export interface RedisSessionsOptions {
   parts: RedisParts
@@ -104,7 +105,8 @@ export function redisSessions({ parts, index, transcript }: RedisSessionsOptions
     const texts = (await messages()).map((message) => JSON.stringify(message))
     await index.add(session.id)
     const at = keys.session(session.id)
-    await redis.run(CREATE, [at.state, at.transcript], [fixedPart(session), movingPart(session), ...texts])
+    const { fixed, state } = fromSession(session)
+    await redis.run(CREATE, [at.state, at.transcript], [fixed, state, ...texts])
     return (await get(session.id)) ?? session
   }
 }
