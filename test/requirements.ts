@@ -3,6 +3,7 @@ import { agent } from './requirements/agent.ts'
 import { agentEvents } from './requirements/agent-events.ts'
 import { agentHttp } from './requirements/agent-http.ts'
 import { agentLoop } from './requirements/agent-loop.ts'
+import { agentScale } from './requirements/agent-scale.ts'
 import { agentStore } from './requirements/agent-store.ts'
 import { agentTools } from './requirements/agent-tools.ts'
 import { auth } from './requirements/auth.ts'
@@ -42,6 +43,7 @@ export const requirements = {
   ...agentLoop,
   ...agentTools,
   ...agentStore,
+  ...agentScale,
 } as const satisfies Requirements
 
 /** The id of a rule. */

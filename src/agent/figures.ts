@@ -37,7 +37,11 @@ export function createFigures(metrics: Metrics): Figures {
 
 /** What is looked up when somebody asks. */
 export function observe(metrics: Metrics, { store, runner, alone, streams }: AgentServer): void {
-  metrics.gauge('sessions', 'Sessions there are.', async (gauge) => gauge.set(await store.count()))
+  metrics.gauge('sessions', 'Sessions there are.', async (gauge) => {
+    // The other figures can be had while the store cannot be asked.
+    const count = await store.count().catch(() => null)
+    if (count !== null) gauge.set(count)
+  })
   metrics.gauge(
     'active_runs',
     'Runs under way, by kind.',

@@ -34,15 +34,24 @@ export interface RawEvent {
   data: string
 }
 
-/** Prepares one, with a scripted model and empty folders. */
-export async function agentProcess(script: Script): Promise<AgentProcess> {
+/** What a node has in common with others instead of a data directory of its own. */
+export interface SharedPlaces {
+  workspace: string
+  /** Arguments such as `--redis-url …`. */
+  args: string[]
+  env?: Record<string, string>
+}
+
+/** Prepares one, with a scripted model and empty folders, or on what it shares with others. */
+export async function agentProcess(script: Script, shared?: SharedPlaces): Promise<AgentProcess> {
   const folder = temporaryFolder()
-  const [dataDir, workspace] = [join(folder, 'data'), temporaryFolder()]
+  const [dataDir, workspace] = [join(folder, 'data'), shared?.workspace ?? temporaryFolder()]
   const file = join(folder, 'script.json')
   writeFileSync(file, JSON.stringify(script))
   const port = await freePort()
   const url = `http://127.0.0.1:${port}`
-  const args = ['agent', '--addr', `127.0.0.1:${port}`, '--data-dir', dataDir, '--workspace', workspace]
+  const args = ['agent', '--addr', `127.0.0.1:${port}`, '--workspace', workspace]
+  args.push(...(shared?.args ?? ['--data-dir', dataDir]))
   args.push('--model', `scripted:${file}`, '--log-level', 'error')
   return {
     url,
@@ -50,7 +59,7 @@ export async function agentProcess(script: Script): Promise<AgentProcess> {
     workspace,
     args,
     async start() {
-      const program = runCli(args)
+      const program = runCli(args, { env: shared?.env ?? {} })
       await untilAnswers(`${url}/health`, program, START_MS)
       return program
     },

@@ -130,6 +130,7 @@ function describe(operation: Operation, withKeys: boolean): object {
 function errorsOf({ path, body, errors = [], open = false, query }: Operation, withKeys: boolean): number[] {
   if (open) return []
   const statuses = [400, withKeys ? 401 : 403, 429, 500, ...errors]
+  if (path.startsWith('/sessions')) statuses.push(503)
   if (path.includes('{id}')) statuses.push(404)
   if (body !== undefined) statuses.push(413, 415, 422)
   if (query !== undefined) statuses.push(422)

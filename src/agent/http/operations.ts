@@ -141,7 +141,7 @@ export const OPERATIONS: Operation[] = [
     summary: 'Make a session',
     body: { schema: wire.CreateSessionBody, example: examples.CREATE_SESSION },
     headers: RECEIPT,
-    errors: [409, 503],
+    errors: [409],
     answers: {
       '201': {
         description: 'Made.',
@@ -182,7 +182,6 @@ export const OPERATIONS: Operation[] = [
     path: '/sessions/{id}',
     summary: 'Change the title',
     body: { schema: wire.PatchSessionBody, example: { title: 'Tidy up' } },
-    errors: [503],
     answers: {
       '200': { description: 'The session.', schema: wire.SessionSummary, example: examples.SESSION_SUMMARY },
     },
@@ -191,7 +190,6 @@ export const OPERATIONS: Operation[] = [
     method: 'delete',
     path: '/sessions/{id}',
     summary: 'Delete a session; its run is cancelled and its streams end',
-    errors: [503],
     answers: { '204': { description: 'Gone.' } },
   },
   {
@@ -200,7 +198,7 @@ export const OPERATIONS: Operation[] = [
     summary: 'A new session with the transcript of this one, or its beginning',
     body: { schema: wire.ForkSessionBody, example: { title: 'Another way', messages: 2 } },
     headers: RECEIPT,
-    errors: [409, 503],
+    errors: [409],
     answers: {
       '201': {
         description: 'Made.',
@@ -217,7 +215,7 @@ export const OPERATIONS: Operation[] = [
     body: { schema: wire.SessionRunBody, example: { goal: 'list files' }, required: true },
     query: EVENTS,
     headers: RECEIPT,
-    errors: [409, 503],
+    errors: [409],
     answers: {
       '200': STREAM,
       '202': {
@@ -267,7 +265,6 @@ export const OPERATIONS: Operation[] = [
       method: 'post',
       path: `/sessions/{id}/${name}`,
       summary: 'End the active run now',
-      errors: [503],
       answers: {
         '200': {
           description: 'Whether there was one.',
@@ -289,7 +286,7 @@ export const OPERATIONS: Operation[] = [
       path: `/sessions/{id}/${name}`,
       summary: 'Decide on a plan',
       body: { schema, example, required: name === 'plan' },
-      errors: [409, 503],
+      errors: [409],
       answers: { '200': { description: 'Decided.', schema: DECIDED, example: examples.DECIDED } },
     }),
   ),

@@ -1,0 +1,54 @@
+import type { Requirements } from './requirement.ts'
+
+const BUILD = 'issue 6: Build 2'
+const OPERATIONS = 'issue 6: Build 3'
+const SHOWN = 'issue 6: What must show'
+const NODES = 'design/agent-decisions.md: Several nodes'
+const PLANS = 'design/agent-decisions.md: Plans and leases'
+
+/** Several agent servers on one Redis and one object store. */
+export const agentScale = {
+  'agentscale:sessions:shared': {
+    source: NODES,
+    behaviour: 'What one node makes or changes all nodes show: sessions, runs, transcripts, idempotency keys.',
+  },
+  'agentscale:events:anywhere': {
+    source: NODES,
+    behaviour:
+      'A run’s events can be read on any node while they come, and a reader goes on at another by its last id.',
+  },
+  'agentscale:cancel:anywhere': {
+    source: NODES,
+    behaviour: 'A cancel or a deletion given to any node ends the run where it works.',
+  },
+  'agentscale:plans:anywhere': {
+    source: PLANS,
+    behaviour: 'A plan proposed on one node is approved on another, also after the first one died.',
+  },
+  'agentscale:tickets:anywhere': {
+    source: BUILD,
+    behaviour: 'A stream ticket of one node opens the stream on another.',
+  },
+  'agentscale:owner:dies': {
+    source: NODES,
+    behaviour:
+      'A run whose node was killed ends with one error and one done (Interrupted) within 30 seconds; another can begin.',
+  },
+  'agentscale:owner:sleeps': {
+    source: SHOWN,
+    behaviour: 'A node that wakes up after it lost its claim writes nothing, and goes on to serve.',
+  },
+  'agentscale:redis:away': {
+    source: SHOWN,
+    behaviour:
+      'While Redis is away calls get 503 and /ready says why; afterwards all goes on by itself, with one done for each run.',
+  },
+  'agentscale:redis:settings': {
+    source: BUILD,
+    behaviour: 'A wrong --redis-url, or one beside --data-dir, is refused at the start without showing a password.',
+  },
+  'agentscale:restart:rolling': {
+    source: OPERATIONS,
+    behaviour: 'A node that is stopped ends its runs with a done, and its readers go on at another node.',
+  },
+} as const satisfies Requirements
