@@ -1,6 +1,7 @@
 import { createCipheriv, createDecipheriv, randomBytes } from 'node:crypto'
 import { Type } from 'typebox'
 import { AppError } from '../kit/errors.ts'
+import { KEY_BYTES } from '../kit/key-file.ts'
 import { checker } from '../kit/schema.ts'
 
 /** What is kept of a bot account's login. */
@@ -30,8 +31,6 @@ const checkLogin = checker(
 const VERSION = 'v1'
 const IV_BYTES = 12
 const TAG_BYTES = 16
-/** Of a key. */
-export const KEY_BYTES = 32
 
 /** Encrypts a login with AES-256-GCM. It opens with the same key and for the same account only. */
 export function sealLogin(login: BotLogin, account: string, key: Buffer): string {

@@ -1,8 +1,8 @@
-import { randomBytes } from 'node:crypto'
-import { chmod, link, open, readFile, rm } from 'node:fs/promises'
+import { chmod, readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { AppError, errorText } from '../kit/errors.ts'
-import { KEY_BYTES, readKey } from './credentials.ts'
+import { makeKeyFile, readKeyFile } from '../kit/key-file.ts'
+import { readKey } from './credentials.ts'
 
 export interface KeyOptions {
   /** The key itself, when it was given. */
@@ -22,10 +22,7 @@ export async function credentialsKey({ given, file, dataDir, isNeeded }: KeyOpti
   if (given !== null) return given
   if (file !== null) return keyIn(file, await readFile(file, 'utf8').catch((error: unknown) => unreadable(file, error)))
   const path = join(dataDir, OWN_FILE)
-  const present = await readFile(path, 'utf8').catch((error: unknown) => {
-    if (isMissing(error)) return null
-    return unreadable(path, error)
-  })
+  const present = await readKeyFile(path).catch((error: unknown) => unreadable(path, error))
   if (present !== null) {
     await chmod(path, 0o600)
     return keyIn(path, present)
@@ -38,32 +35,7 @@ export async function credentialsKey({ given, file, dataDir, isNeeded }: KeyOpti
         '--forget-logins. Nothing was changed.',
     )
   }
-  return make(path)
-}
-
-/** Whole or not at all: a file that was half written when the power went would lock out what is encrypted later. */
-async function make(path: string): Promise<Buffer> {
-  const key = randomBytes(KEY_BYTES)
-  const draft = `${path}.${randomBytes(4).toString('hex')}`
-  try {
-    const handle = await open(draft, 'wx', 0o600)
-    try {
-      await handle.writeFile(`${key.toString('base64')}\n`)
-      await handle.sync()
-    } finally {
-      await handle.close()
-    }
-    await link(draft, path)
-    return key
-  } catch (error) {
-    throw new AppError(
-      'data_dir_unusable',
-      `The key ${path} cannot be made (${errorText(error)}); make the folder writable.`,
-      { cause: error },
-    )
-  } finally {
-    await rm(draft, { force: true })
-  }
+  return makeKeyFile(path)
 }
 
 function keyIn(path: string, text: string): Buffer {
@@ -77,8 +49,4 @@ function keyIn(path: string, text: string): Buffer {
 
 function unreadable(path: string, error: unknown): never {
   throw new AppError('credentials_locked', `The key ${path} cannot be read (${errorText(error)}).`, { cause: error })
-}
-
-function isMissing(error: unknown): boolean {
-  return error instanceof Error && 'code' in error && error.code === 'ENOENT'
 }

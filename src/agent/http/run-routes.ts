@@ -1,7 +1,7 @@
 import { AppError } from '../../kit/errors.ts'
 import type { HttpServer, Reply } from '../../kit/http.ts'
 import { checker } from '../../kit/schema.ts'
-import { openSse, type SseStream, sseEvent } from '../../kit/sse.ts'
+import { openSse, type SseStream, sseComment, sseEvent } from '../../kit/sse.ts'
 import { StatelessRunBody } from '../../wire/agent.ts'
 import type { AgentServer } from '../agent.ts'
 import { eventData, wireUsage } from '../event-data.ts'
@@ -13,6 +13,8 @@ import { type EventQuery, headersOf, readEventQuery } from './events.ts'
 import { bodyOf, wantsStream } from './session-routes.ts'
 
 const checkBody = checker(StatelessRunBody)
+/** A proxy that hears nothing for a minute hangs up, and that would cancel the run. */
+const BEAT_MS = 15_000
 
 /** Stateless runs: one request, one result, or its events. The caller hanging up cancels. */
 export function runRoutes(app: HttpServer, agent: AgentServer): void {
@@ -64,6 +66,7 @@ async function streamAlone(
     reply.hijack()
     return openSse(reply.raw, { retryMs: 1_000, maxUnreadBytes: 1024 * 1024, headers: headersOf(reply) })
   }
+  const beat = setInterval(() => stream?.write(sseComment('alive')), BEAT_MS)
   try {
     await agent.alone.run({
       ...order,
@@ -78,6 +81,7 @@ async function streamAlone(
   } catch (error) {
     if (stream === undefined) throw asProviderFailure(error)
   } finally {
+    clearInterval(beat)
     stream?.end()
   }
   return reply
