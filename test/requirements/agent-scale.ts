@@ -51,4 +51,9 @@ export const agentScale = {
     source: OPERATIONS,
     behaviour: 'A node that is stopped ends its runs with a done, and its readers go on at another node.',
   },
+  'agentscale:chaos:one-done': {
+    source: SHOWN,
+    behaviour:
+      'With nodes killed and frozen at random every accepted run has exactly one done, soon, and every reader sees each event once and in order.',
+  },
 } as const satisfies Requirements
