@@ -11,6 +11,8 @@ export interface Part {
   ask(question: Serializable, withinMs: number, what?: string): Promise<unknown>
   /** Ends it, gently first. */
   stop(): Promise<void>
+  /** Ends it at once, as a crash would. */
+  kill(): Promise<void>
 }
 
 /** Arguments that let node run TypeScript, from any folder. */
@@ -20,7 +22,13 @@ const GENTLE_MS = 10_000
 const running = new Set<ChildProcess>()
 
 /** Starts `node` with these arguments; it is ended, by its id, with this process at the latest. */
-export function startPart(name: string, args: string[], env: Record<string, string> = {}): Part {
+export function startPart(
+  name: string,
+  args: string[],
+  env: Record<string, string> = {},
+  /** Gets what it prints to standard error, as it comes. */
+  onError: (text: string) => void = () => {},
+): Part {
   const child = spawn(process.execPath, args, {
     env: { ...cleanEnvironment(), NO_COLOR: '1', ...env },
     stdio: ['ignore', 'pipe', 'pipe', 'ipc'],
@@ -33,6 +41,7 @@ export function startPart(name: string, args: string[], env: Record<string, stri
   })
   child.stderr?.on('data', (chunk) => {
     errors = (errors + String(chunk)).slice(-4_000)
+    onError(String(chunk))
   })
   const ended = once(child, 'exit').finally(() => running.delete(child))
 
@@ -58,6 +67,10 @@ export function startPart(name: string, args: string[], env: Record<string, stri
       const force = setTimeout(() => child.kill('SIGKILL'), GENTLE_MS)
       await ended
       clearTimeout(force)
+    },
+    async kill() {
+      if (child.exitCode === null && child.signalCode === null) child.kill('SIGKILL')
+      await ended
     },
   }
 
@@ -86,5 +99,7 @@ export async function within<T>(ms: number, what: string, work: () => Promise<T>
 
 /** The environment without settings of ours that happen to be set. */
 function cleanEnvironment(): NodeJS.ProcessEnv {
-  return Object.fromEntries(Object.entries(process.env).filter(([name]) => !/^(RELAY|SIM|AGENT)_/.test(name)))
+  return Object.fromEntries(
+    Object.entries(process.env).filter(([name]) => !/^(RELAY|SIM|AGENT|BRIDGE|SWITCHBOARD)_/.test(name)),
+  )
 }

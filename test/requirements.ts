@@ -14,6 +14,7 @@ import { hub } from './requirements/hub.ts'
 import { nodes } from './requirements/nodes.ts'
 import { pairing } from './requirements/pairing.ts'
 import { product } from './requirements/product.ts'
+import { proof } from './requirements/proof.ts'
 import { relay } from './requirements/relay.ts'
 import type { Requirements } from './requirements/requirement.ts'
 import { routing } from './requirements/routing.ts'
@@ -36,6 +37,7 @@ export const requirements = {
   ...pairing,
   ...nodes,
   ...product,
+  ...proof,
   ...wire,
   ...agentHttp,
   ...agent,

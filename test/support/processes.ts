@@ -1,11 +1,12 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdtempSync, rmSync } from 'node:fs'
-import { createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { onTestFinished } from 'vitest'
+
+export { freePort } from './free-port.ts'
 
 const CLI = fileURLToPath(new URL('../../dist/cli.js', import.meta.url))
 
@@ -68,17 +69,6 @@ async function answersWell(url: string): Promise<boolean> {
   } catch {
     return false
   }
-}
-
-/** A port that was free a moment ago, on loopback. */
-export async function freePort(): Promise<number> {
-  const server = createServer().listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  const address = server.address()
-  server.close()
-  await once(server, 'close')
-  if (typeof address !== 'object' || address === null) throw new Error('no port')
-  return address.port
 }
 
 /** A folder of its own, gone when the test is over. */

@@ -3,7 +3,7 @@ import { chownSync, existsSync, mkdtempSync, readdirSync, rmSync } from 'node:fs
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import postgres from 'postgres'
-import { freePort } from '../processes.ts'
+import { freePort } from '../free-port.ts'
 import { findProgram, type Running, run, type TestServer, untilUp } from './program.ts'
 
 const UP_WITHIN_MS = 30_000

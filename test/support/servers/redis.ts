@@ -2,7 +2,7 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { connect } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { freePort } from '../processes.ts'
+import { freePort } from '../free-port.ts'
 import { findProgram, type Running, run, type TestServer, untilUp } from './program.ts'
 
 const UP_WITHIN_MS = 20_000

@@ -3,7 +3,7 @@ import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSyn
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
-import { freePort } from '../processes.ts'
+import { freePort } from '../free-port.ts'
 import { findProgram } from './program.ts'
 
 /** An S3 server, where its bucket goes and who may write there. */

@@ -1,0 +1,215 @@
+import { sleep } from '../../src/kit/retry.ts'
+import type { FaultBody } from '../../src/wire/sim.ts'
+import { createDice, type Dice } from '../support/dice.ts'
+import { type LifeSigns, overgrown } from './life-signs.ts'
+import { type MessageLedger, newMessageLedger, runMessages } from './messages.ts'
+import { newRunLedger, type RunLedger, runRuns } from './runs.ts'
+import { PROGRAMS, type ProgramName, type Stage, startStage } from './stage.ts'
+
+export interface SoakOptions {
+  seconds: number
+  seed: number
+  /** Gets a line now and then. */
+  say: (line: string) => void
+}
+
+/** How a soak went. */
+export interface SoakReport {
+  /** What broke a promise; empty when all is well. */
+  problems: string[]
+  seconds: number
+  seed: number
+  messages: { said: number; got: number; twice: number; replied: number; words: number; cuts: number }
+  runs: { begun: number; ended: number; reasons: Record<string, number>; cuts: number; sessions: number }
+  faults: Record<string, number>
+  crashes: Record<ProgramName, number>
+  afterWarmUp: Record<ProgramName, LifeSigns>
+  atTheEnd: Record<ProgramName, LifeSigns>
+}
+
+const FAULTS: readonly [FaultBody, ...FaultBody[]] = [
+  { kind: 'down', for_ms: 700 },
+  { kind: 'throttle', for_ms: 700 },
+  { kind: 'slow', delay_ms: 200, for_ms: 1_500 },
+  { kind: 'http_error', status: 502, only: 'getupdates', count: 3 },
+  { kind: 'http_error', status: 503, only: 'sendmessage', count: 2 },
+  { kind: 'bad_json', count: 2 },
+  { kind: 'duplicate', count: 5 },
+]
+const FAULT_EVERY_MS = 4_000
+/** Crashes fill the first half; in the second the processes stay, so that what they gather can be seen. */
+const CRASH_HALF = 0.5
+const CRASH_EVERY_MS = 5_000
+const SETTLE_MS = 120_000
+const ANSWER = /You said: "([\s\S]*?)"\. I can really/
+
+/** Loads hub, bridge and agent with everything at once while things break, and says what it found. */
+export async function soak({ seconds, seed, say }: SoakOptions): Promise<SoakReport> {
+  const dice = createDice(seed)
+  const stage = await startStage()
+  try {
+    const load = startLoad(stage, dice)
+    const faults = new Map<string, number>()
+    const crashes: Record<ProgramName, number> = { hub: 0, agent: 0, bridge: 0 }
+    const stopFaults = new AbortController()
+    const breaking = breakThings(stage, dice, { faults, signal: stopFaults.signal })
+    await crashThings(stage, { untilMs: Date.now() + seconds * 1000 * CRASH_HALF, crashes, load, say })
+    const afterWarmUp = await stage.signs()
+    const endsAt = Date.now() + seconds * 1000 * (1 - CRASH_HALF)
+    while (Date.now() < endsAt && load.failed() === null) {
+      await sleep(Math.min(30_000, endsAt - Date.now()))
+      say(progress(load))
+    }
+    stopFaults.abort()
+    await breaking
+    stage.sim.control.faults.clear()
+    const problems = await load.finish()
+    const atTheEnd = await stage.signs()
+    const allowance = { kept: kept(load) }
+    for (const name of PROGRAMS) problems.push(...overgrown(name, afterWarmUp[name], atTheEnd[name], allowance))
+    return {
+      problems,
+      seconds,
+      seed,
+      ...figures(load),
+      faults: Object.fromEntries(faults),
+      crashes,
+      afterWarmUp,
+      atTheEnd,
+    }
+  } finally {
+    await stage.stop()
+  }
+}
+
+interface Load {
+  messages: MessageLedger
+  runs: RunLedger
+  /** What ended the load before its time. */
+  failed(): string | null
+  /** Stops it in order and gives everything that is missing or wrong. */
+  finish(): Promise<string[]>
+}
+
+function startLoad({ sim, hubUrl, agentUrl }: Stage, dice: Dice): Load {
+  const [messages, runs] = [newMessageLedger(), newRunLedger()]
+  const [beginning, polling] = [new AbortController(), new AbortController()]
+  let failure: string | null = null
+  const failed = (error: unknown) => {
+    failure ??= error instanceof Error ? (error.stack ?? error.message) : String(error)
+  }
+  const talking = runMessages({
+    sim,
+    hubUrl,
+    dice,
+    ledger: messages,
+    saying: beginning.signal,
+    polling: polling.signal,
+  }).catch(failed)
+  const running = runRuns({ agentUrl, dice, ledger: runs, beginning: beginning.signal }).catch(failed)
+  return {
+    messages,
+    runs,
+    failed: () => failure,
+    async finish() {
+      beginning.abort()
+      await running
+      const unheard = await settled(() => [...messages.said.keys()].filter((number) => !messages.got.has(number)))
+      const unanswered = await settled(() => unansweredWords(sim, messages))
+      polling.abort()
+      await talking
+      const unsent = await settled(() => unsentReplies(sim, messages))
+      return [
+        ...(failure === null ? [] : [failure]),
+        ...runs.wrong,
+        ...lost('messages never reached their client', unheard),
+        ...lost('words were never answered through the bridge', unanswered),
+        ...lost('replies that the hub took never reached their user', unsent),
+        ...(runs.ended === runs.begun ? [] : [`${runs.begun} runs were begun and ${runs.ended} ended`]),
+      ]
+    },
+  }
+}
+
+/** What is left of a list that should become empty, once it is or the time is up. */
+async function settled<T>(missing: () => T[] | Promise<T[]>): Promise<T[]> {
+  const deadline = Date.now() + SETTLE_MS
+  for (;;) {
+    const left = await missing()
+    if (left.length === 0 || Date.now() > deadline) return left
+    await sleep(100)
+  }
+}
+
+function lost(what: string, missing: readonly unknown[]): string[] {
+  return missing.length === 0 ? [] : [`${missing.length} ${what}: ${missing.slice(0, 20).join(', ')}`]
+}
+
+async function unansweredWords(sim: Stage['sim'], { words }: MessageLedger): Promise<string[]> {
+  const answered = new Set<string>()
+  for (const user of new Set(words.values())) {
+    for (const text of await botTexts(sim, user))
+      for (const word of ANSWER.exec(text)?.[1]?.split(/\s+/) ?? []) answered.add(`${user} ${word}`)
+  }
+  return [...words].filter(([word, user]) => !answered.has(`${user} ${word}`)).map(([word]) => word)
+}
+
+async function unsentReplies(sim: Stage['sim'], { replied }: MessageLedger): Promise<string[]> {
+  const seen = new Set<string>()
+  for (const user of new Set(replied.values()))
+    for (const text of await botTexts(sim, user)) seen.add(`${user} ${text}`)
+  return [...replied].filter(([text, user]) => !seen.has(`${user} ${text}`)).map(([text]) => text)
+}
+
+async function botTexts(sim: Stage['sim'], user: string): Promise<string[]> {
+  const { messages } = await sim.control.conversation({ user })
+  return messages.filter(({ from }) => from === 'bot').map(({ text }) => text)
+}
+
+/** A fault of the messaging service every few seconds. */
+async function breakThings(
+  { sim }: Stage,
+  dice: Dice,
+  { faults, signal }: { faults: Map<string, number>; signal: AbortSignal },
+): Promise<void> {
+  while (!signal.aborted) {
+    const fault = dice.pick(FAULTS)
+    sim.control.faults.add(fault)
+    faults.set(fault.kind, (faults.get(fault.kind) ?? 0) + 1)
+    await sleep(FAULT_EVERY_MS, signal)
+  }
+}
+
+/** Kills one program after the other, in turn, and starts it again. */
+async function crashThings(
+  stage: Stage,
+  plan: { untilMs: number; crashes: Record<ProgramName, number>; load: Load; say: (line: string) => void },
+): Promise<void> {
+  const { untilMs, crashes, load, say } = plan
+  for (let turn = 0; Date.now() < untilMs && load.failed() === null; turn += 1) {
+    await sleep(Math.min(CRASH_EVERY_MS, Math.max(0, untilMs - Date.now())))
+    const name = PROGRAMS[turn % PROGRAMS.length] ?? 'hub'
+    await stage.crash(name)
+    crashes[name] += 1
+    say(`${name} was killed and started again; ${progress(load)}`)
+  }
+}
+
+/** What is kept on disk by now. */
+function kept({ messages, runs }: Load): number {
+  return messages.said.size + 2 * messages.words.size + runs.begun
+}
+
+function progress({ messages, runs }: Load): string {
+  return `${messages.got.size} of ${messages.said.size} messages, ${messages.words.size} words, ${runs.ended} of ${runs.begun} runs`
+}
+
+function figures({ messages, runs }: Load): Pick<SoakReport, 'messages' | 'runs'> {
+  const twice = [...messages.got.values()].filter((count) => count > 1).length
+  const { said, got, replied, words, cuts } = messages
+  const { begun, ended, reasons, sessions } = runs
+  return {
+    messages: { said: said.size, got: got.size, twice, replied: replied.size, words: words.size, cuts },
+    runs: { begun, ended, reasons: Object.fromEntries(reasons), cuts: runs.cuts, sessions },
+  }
+}
