@@ -51,6 +51,8 @@ export async function measureThroughput({ sim, load }: Stage, server: Server, co
   return {
     rate: count / ((received.doneAt - startedAt) / 1e6),
     cpuPerMessage: ((after.cpuMs - before.cpuMs) * 1000) / count,
+    mainPerMessage: ((after.mainMs - before.mainMs) * 1000) / count,
+    loopDelay: after.loopDelayMs,
     perAnswer: count / received.answers,
     repeated: received.repeated,
   }

@@ -1,6 +1,7 @@
 import { randomBytes } from 'node:crypto'
 import fc from 'fast-check'
 import { expect } from 'vitest'
+import { pollOnce } from '../../test/support/test-desk.ts'
 import { verifies } from '../../test/support/verifies.ts'
 import { memoryDoorbell } from '../kit/doorbell.ts'
 import { silentLog } from '../kit/log.ts'
@@ -168,7 +169,7 @@ async function answerAll(hub: Hub, client: Client, isOver: () => boolean): Promi
   const connection = { isClosed: () => false, onClose: () => {}, abort: () => {} }
   let cursor = ''
   while (!isOver()) {
-    const answer = await hub.delivery.poll({ client, tokenHash: 'x', cursor, connection })
+    const answer = await pollOnce(hub.delivery, { client, tokenHash: 'x', cursor, connection })
     if (answer.type !== 'messages') continue
     answer.batch.written()
     cursor = answer.cursor

@@ -1,5 +1,5 @@
 import { expect, test, vi } from 'vitest'
-import { fakeConnection, type TestDesk, testDesk } from '../../test/support/test-desk.ts'
+import { fakeConnection, pollOnce, type TestDesk, testDesk } from '../../test/support/test-desk.ts'
 import { verifies } from '../../test/support/verifies.ts'
 import type { PollAnswer } from './delivery.ts'
 
@@ -352,7 +352,12 @@ test('more polls than allowed are refused with a time to come back', async () =>
   const desk = await testDesk({ holdMs: 5_000, maxParked: 1 })
   const second = await desk.store.clients.create({ name: 'two', label: '', fallback: false, tokenHash: 'h2', now: 0 })
   const parked = desk.poll()
-  const refused = desk.desk.poll({ client: second, tokenHash: 'h2', cursor: undefined, connection: fakeConnection() })
+  const refused = pollOnce(desk.desk, {
+    client: second,
+    tokenHash: 'h2',
+    cursor: undefined,
+    connection: fakeConnection(),
+  })
   await expect(refused).rejects.toMatchObject({ code: 'too_many_polls', retryAfterMs: 5_000 })
   desk.desk.drain()
   await parked

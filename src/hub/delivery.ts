@@ -1,7 +1,7 @@
-import { sharedDeadlines } from '../kit/deadlines.ts'
+import { type Due, sharedDeadlines } from '../kit/deadlines.ts'
 import type { Doorbell } from '../kit/doorbell.ts'
 import { AppError } from '../kit/errors.ts'
-import { nextBatch, type Wait } from '../kit/tail.ts'
+import { awaitBatch, type Reader } from '../kit/tail.ts'
 import { type Cursor, readCursor, writeCursor } from './cursor.ts'
 import type { Client, ContextOwner, DeathReason, Delivery, QueuePosition } from './model.ts'
 import { type Batch, openQueue, type Queue } from './queue.ts'
@@ -25,6 +25,10 @@ export interface Poll {
   /** `get_updates_buf` as it came; undefined when the body had none. */
   cursor: string | undefined
   connection: PollConnection
+  /** Gets the answer, once. What it does with it happens before anything else can. */
+  onAnswer(answer: PollAnswer): void
+  /** Gets the reason why there is none. */
+  onFailure(error: unknown): void
 }
 
 export type PollAnswer =
@@ -36,7 +40,8 @@ export type PollAnswer =
 
 /** Hands each client its messages: none lost, and twice only where nothing else is possible. */
 export interface DeliveryDesk {
-  poll(poll: Poll): Promise<PollAnswer>
+  /** Serves a poll: now, or when there is something, or when its time is up. */
+  poll(poll: Poll): void
   /** Queues changed in the store: wakes who waits. `fresh` is what was appended, so that they need not read it again. */
   advance(positions: QueuePosition[], fresh?: ReadonlyMap<number, Delivery[]>): void
   /** A context token was used, so the answer it came in did arrive. */
@@ -76,15 +81,57 @@ const CONFLICT_REPEATS_WITHIN_MS = 10_000
 const CONFLICT_DELAY_MS = 3_000
 const TELL_AGAIN_MS = 10 * 60_000
 
-/** One poll that is being served. */
-interface LivePoll {
-  tokenHash: string
-  connection: PollConnection
+/** What a poll that waits asks of the desk. */
+interface Waiters {
+  read(poll: LivePoll): Delivery[] | Promise<Delivery[]>
+  came(poll: LivePoll, batch: Delivery[] | undefined): void
+  fail(poll: LivePoll, error: unknown): void
+}
+
+/** One poll that is being served. A class, since thousands of them wait: closures would be made for each. */
+class LivePoll implements Due, Reader<Delivery> {
+  readonly poll: Poll
+  readonly queue: Queue
+  readonly #desk: Waiters
   /** How it ended, when something other than messages or time ended it. */
-  ending: PollAnswer | null
-  stop: () => void
-  /** Takes it off the clock. */
-  cancel?: () => void
+  ending: PollAnswer | null = null
+  /** Where it reads on; null: after what was sent last, which may move while it waits. */
+  from: number | null = null
+  limit = MAX_BATCH
+  /** It acknowledged something that the store must know before more goes out. */
+  isUnsaved = false
+  dueAt = 0
+  #waiting: { stop(): void } | null = null
+
+  constructor(poll: Poll, queue: Queue, desk: Waiters) {
+    this.poll = poll
+    this.queue = queue
+    this.#desk = desk
+  }
+
+  wait(doorbell: Doorbell): void {
+    this.#waiting = awaitBatch(doorbell, this.queue.bell, this)
+  }
+
+  stop(): void {
+    this.#waiting?.stop()
+  }
+
+  onDue(): void {
+    this.stop()
+  }
+
+  read(): Delivery[] | Promise<Delivery[]> {
+    return this.#desk.read(this)
+  }
+
+  onBatch(batch: Delivery[] | undefined): void {
+    this.#desk.came(this, batch)
+  }
+
+  onFailure(error: unknown): void {
+    this.#desk.fail(this, error)
+  }
 }
 
 /** Opens the desk with the queues as the store has them. */
@@ -96,16 +143,18 @@ export async function openDelivery(options: DeliveryOptions): Promise<DeliveryDe
   const deadlines = sharedDeadlines(holdMs)
   let draining = false
   let fresh: Delivery[] = []
+  const waiters: Waiters = { read: readBatch, came, fail }
   for (const position of await store.positions()) queues.set(position.clientId, openQueue(position, store, now))
 
   return {
     poll,
     advance(positions, appended) {
       for (const position of positions) {
-        queueOf(position.clientId).advance(position)
+        const queue = queueOf(position.clientId)
+        queue.advance(position)
         // There for those who hear the ring at once; who comes later reads the store.
         fresh = appended?.get(position.clientId) ?? []
-        doorbell.ring(bell(position.clientId))
+        doorbell.ring(queue.bell)
       }
       fresh = []
     },
@@ -114,7 +163,7 @@ export async function openDelivery(options: DeliveryOptions): Promise<DeliveryDe
     position: (clientId) => queueOf(clientId).position,
     revoke(clientId, tokenHash) {
       const poll = live.get(clientId)
-      if (poll?.tokenHash === tokenHash) end(clientId, poll, { type: 'revoked' })
+      if (poll?.poll.tokenHash === tokenHash) end(clientId, poll, { type: 'revoked' })
     },
     forget(clientId) {
       const poll = live.get(clientId)
@@ -131,48 +180,84 @@ export async function openDelivery(options: DeliveryOptions): Promise<DeliveryDe
     },
   }
 
-  async function poll({ client, tokenHash, cursor: sent, connection }: Poll): Promise<PollAnswer> {
-    const queue = queueOf(client.id)
+  function poll(poll: Poll): void {
+    const { client, cursor: sent } = poll
     if (!live.has(client.id) && live.size >= options.maxParked) {
-      throw new AppError('too_many_polls', 'Too many polls are waiting at this hub; try again shortly.', {
-        retryAfterMs: 5_000,
-      })
+      const text = 'Too many polls are waiting at this hub; try again shortly.'
+      poll.onFailure(new AppError('too_many_polls', text, { retryAfterMs: 5_000 }))
+      return
     }
     displace(client.id)
-    const me: LivePoll = { tokenHash, connection, ending: null, stop: doNothing }
+    const queue = queueOf(client.id)
+    const me = new LivePoll(poll, queue, waiters)
     live.set(client.id, me)
-    try {
-      const cursor = readCursor(sent, hubId, client.id, queue.position.lastSeq)
-      const { after, limit, isUnsaved } = await settle(queue, client, cursor)
-      if (me.ending) return me.ending
-      const waiting = draining ? null : nextBatch(doorbell, bell(client.id), () => readBatch(queue, after, limit))
-      const batch = waiting === null ? undefined : await held(waiting, me)
-      // Durable before the next batch goes out: a crash repeats what was in flight, not what was acknowledged. Not before
-      // the poll is parked: the commit of that batch mostly brings it along, and then this waits for nothing.
-      if (isUnsaved && batch !== undefined) await store.flush(client.id)
-      if (me.ending) return me.ending
-      if (batch !== undefined && connection.isGood?.() === false) return { type: 'revoked' }
-      if (connection.isClosed()) return { type: 'gone' }
-      if (batch === undefined)
-        return { type: 'empty', cursor: writeCursor(hubId, client.id, after()), closing: draining }
-      // From here to the caller's write nothing is awaited: no other poll can come in between.
-      const handed = queue.handOut(batch, () => connection.abort())
-      return { type: 'messages', batch: handed, cursor: writeCursor(hubId, client.id, handed.toSeq) }
-    } finally {
-      me.cancel?.()
-      if (live.get(client.id) === me) live.delete(client.id)
+    const cursor = readCursor(sent, hubId, client.id, queue.position.lastSeq)
+    const settling = settle(queue, client, cursor)
+    if (settling instanceof Promise) {
+      settling.then(
+        (settled) => park(me, settled),
+        (error: unknown) => fail(me, error),
+      )
+    } else park(me, settling)
+  }
+
+  /** Has it wait for messages, until the hold ends or the client hangs up. */
+  function park(me: LivePoll, settled: Settled): void {
+    Object.assign(me, settled)
+    if (me.ending || draining || me.poll.connection.isClosed()) handOut(me, undefined)
+    else {
+      me.poll.connection.onClose(() => me.stop())
+      deadlines.add(me)
+      me.wait(doorbell)
     }
   }
 
+  /**
+   * What was acknowledged is durable before the next batch goes out: a crash repeats what was in flight, nothing else. Not
+   * before the poll is parked: the commit of that batch mostly brings it along, and then this waits for nothing.
+   */
+  function came(me: LivePoll, batch: Delivery[] | undefined): void {
+    if (batch !== undefined && me.isUnsaved) {
+      store.flush(me.poll.client.id).then(
+        () => handOut(me, batch),
+        (error: unknown) => fail(me, error),
+      )
+    } else handOut(me, batch)
+  }
+
+  function handOut(me: LivePoll, batch: Delivery[] | undefined): void {
+    leave(me)
+    // From here to the caller's write nothing is awaited: no other poll can come in between.
+    const answer = answerFor(me, batch)
+    me.poll.onAnswer(answer)
+  }
+
+  function answerFor({ poll, queue, ending, from }: LivePoll, batch: Delivery[] | undefined): PollAnswer {
+    const { client, connection } = poll
+    if (ending) return ending
+    if (batch !== undefined && connection.isGood?.() === false) return { type: 'revoked' }
+    if (connection.isClosed()) return { type: 'gone' }
+    if (batch === undefined)
+      return { type: 'empty', cursor: writeCursor(hubId, client.id, startOf(queue, from)), closing: draining }
+    const handed = queue.handOut(batch, connection)
+    return { type: 'messages', batch: handed, cursor: writeCursor(hubId, client.id, handed.toSeq) }
+  }
+
+  function fail(me: LivePoll, error: unknown): void {
+    leave(me)
+    me.poll.onFailure(error)
+  }
+
+  function leave(me: LivePoll): void {
+    deadlines.remove(me)
+    if (live.get(me.poll.client.id) === me) live.delete(me.poll.client.id)
+  }
+
   /** What this poll says about earlier answers, where it reads on, and whether the store must know that first. */
-  async function settle(
-    queue: Queue,
-    client: Client,
-    cursor: Cursor,
-  ): Promise<{ after: () => number; limit: number; isUnsaved: boolean }> {
+  function settle(queue: Queue, client: Client, cursor: Cursor): Settled | Promise<Settled> {
     if (isImplicit(cursor, client)) {
-      const isUnsaved = await queue.settleImplicitly()
-      return { after: () => queue.position.sentSeq, limit: MAX_BATCH, isUnsaved }
+      const settling = queue.settleImplicitly()
+      return settling instanceof Promise ? settling.then(settledImplicitly) : settledImplicitly(settling)
     }
     const from = cursor.kind === 'ours' ? cursor.seq : queue.position.settledSeq
     if (cursor.kind === 'ours') {
@@ -180,29 +265,29 @@ export async function openDelivery(options: DeliveryOptions): Promise<DeliveryDe
       // After a crash the client brings the same cursor again, so the store may learn of this with its next write.
       queue.acknowledge(cursor.seq)
     }
-    const repeated = queue.repeatedWithin(from, REPEAT_WITHIN_MS)
+    const limit = queue.repeatedWithin(from, REPEAT_WITHIN_MS) ? 1 : MAX_BATCH
+    const settled = { from, limit, isUnsaved: false }
     // The read that follows goes by the failures that this counts.
-    if (queue.takeBack(from)) await store.flush(client.id)
-    return { after: () => from, limit: repeated ? 1 : MAX_BATCH, isUnsaved: false }
+    return queue.takeBack(from) ? store.flush(client.id).then(() => settled) : settled
   }
 
-  /** The batch of a wait that ends with the hold, or when the client hangs up. */
-  function held(waiting: Wait<Delivery>, me: LivePoll): Promise<Delivery[] | undefined> {
-    me.stop = waiting.stop
-    me.connection.onClose(waiting.stop)
-    me.cancel = deadlines.add(waiting.stop)
-    return waiting.batch
+  function readBatch(me: LivePoll): Delivery[] | Promise<Delivery[]> {
+    const { queue, from, limit } = me
+    const { lastSeq, settledSeq } = queue.position
+    const after = startOf(queue, from)
+    if (lastSeq <= after) return []
+    const isNext = fresh[0]?.seq === after + 1 && after >= settledSeq
+    return isNext ? fitAnswer(fresh.slice(0, limit), settledSeq) : readStored(me)
   }
 
-  async function readBatch(queue: Queue, after: () => number, limit: number): Promise<Delivery[]> {
-    const { clientId, lastSeq, settledSeq } = queue.position
-    if (lastSeq <= after()) return []
-    const isNext = fresh[0]?.seq === after() + 1 && after() >= settledSeq
-    const rows = isNext ? fresh.slice(0, limit) : await store.read(clientId, after(), limit, now() - KEEP_MS)
+  async function readStored(me: LivePoll): Promise<Delivery[]> {
+    const { queue, from, limit } = me
+    const { clientId, settledSeq } = queue.position
+    const rows = await store.read(clientId, startOf(queue, from), limit, now() - KEEP_MS)
     const first = rows[0]
     if (first && first.seq > settledSeq && first.failures >= DEAD_AFTER_FAILURES) {
       await bury(queue, first.seq, 'undeliverable')
-      return readBatch(queue, after, limit)
+      return readBatch(me)
     }
     return fitAnswer(rows, settledSeq)
   }
@@ -237,7 +322,7 @@ export async function openDelivery(options: DeliveryOptions): Promise<DeliveryDe
     if (older === undefined) return
     const repeats = now() - (conflictAt.get(clientId) ?? Number.NEGATIVE_INFINITY) < CONFLICT_REPEATS_WITHIN_MS
     // One that has hung up already is no conflict.
-    const closed = older.connection.isClosed()
+    const closed = older.poll.connection.isClosed()
     if (!closed) conflictAt.set(clientId, now())
     end(clientId, older, closed ? { type: 'gone' } : { type: 'displaced', delayMs: repeats ? CONFLICT_DELAY_MS : 0 })
   }
@@ -257,15 +342,20 @@ export async function openDelivery(options: DeliveryOptions): Promise<DeliveryDe
   }
 }
 
-function doNothing(): void {}
+/** What a poll's word on earlier answers came to. */
+type Settled = Pick<LivePoll, 'from' | 'limit' | 'isUnsaved'>
+
+function settledImplicitly(isUnsaved: boolean): Settled {
+  return { from: null, limit: MAX_BATCH, isUnsaved }
+}
+
+function startOf({ position }: Queue, from: number | null): number {
+  return from ?? position.sentSeq
+}
 
 /** A client that never echoed a cursor sends the same empty one for ever: it counts as none. */
 function isImplicit(cursor: Cursor, client: Client): boolean {
   return cursor.kind === 'none' || (cursor.kind === 'empty' && !client.echoesCursor)
-}
-
-function bell(clientId: number): string {
-  return `client:${clientId}`
 }
 
 /** As much as one answer takes. What failed often before comes alone, so that it cannot hold up the rest. */

@@ -35,10 +35,16 @@ export function createIntake(options: IntakeOptions): Intake {
     async take({ messages, cursor }) {
       const at = now()
       const clients = routable()
+      const inbounds = messages.map((source) => tryToRead(source, at))
+      const users = new Set(inbounds.flatMap((inbound) => (typeof inbound === 'string' ? [] : inbound.userId)))
       // A `/use` in this batch counts for the user's next message in it.
-      const chosen = new Map<string, number | null>()
+      const chosen: Chosen = await store.conversations.chosen(account, users)
       const entries: IngestEntry[] = []
-      for (const source of messages) entries.push(await entryFor(source, at, clients, chosen))
+      for (const [index, inbound] of inbounds.entries()) {
+        if (typeof inbound === 'string') entries.push(setAside(messages[index] ?? '', inbound, at))
+        else if (inbound.fromBot) entries.push(entry(inbound, { state: 'suppressed', reason: 'bot_echo' }))
+        else entries.push(await entryFor(inbound, at, clients, chosen))
+      }
       const batch: IngestBatch = {
         account,
         cursor: cursor === null ? null : { source: options.cursorSource, value: cursor },
@@ -49,43 +55,31 @@ export function createIntake(options: IntakeOptions): Intake {
       options.onStored(await store.messages.ingest(batch), batch)
     },
     async dryRun(userId, text) {
-      const view = await viewFor(userId, null, routable(), new Map())
-      return route(text, view)
+      return route(text, viewFor(userId, null, routable(), await store.conversations.chosen(account, [userId])))
     },
   }
 
   async function entryFor(
-    source: string,
+    inbound: Inbound,
     at: number,
     clients: RoutableClient[],
-    chosen: Map<string, number | null>,
+    chosen: Chosen,
   ): Promise<IngestEntry> {
-    const inbound = tryToRead(source, at)
-    if (typeof inbound === 'string') return setAside(source, inbound, at)
-    if (inbound.fromBot) return entry(inbound, { state: 'suppressed', reason: 'bot_echo' })
-    const view = await viewFor(inbound.userId, inbound.quote, clients, chosen)
-    const routing = route(inbound.text, view)
-    if (routing.choose !== undefined) chosen.set(inbound.userId.toLowerCase(), routing.choose)
+    const { userId, quote, text } = inbound
+    const quotedId = quote === null ? null : await store.sends.author(account, userId, quote, now())
+    const routing = route(text, viewFor(userId, quotedId, clients, chosen))
+    if (routing.choose !== undefined) chosen.set(userId.toLowerCase(), routing.choose)
     return routedEntry(inbound, routing, at)
   }
 
-  async function viewFor(
-    userId: string,
-    quote: Inbound['quote'],
-    clients: RoutableClient[],
-    chosen: Map<string, number | null>,
-  ): Promise<RoutingView> {
-    const inBatch = chosen.get(userId.toLowerCase())
-    const conversation = inBatch === undefined ? await store.conversations.get(account, userId) : null
-    return {
-      clients,
-      chosenId: inBatch ?? conversation?.chosenClientId ?? null,
-      quotedId: quote === null ? null : await store.sends.author(account, userId, quote, now()),
-      prefix: options.prefix,
-      linkText: options.linkText(),
-    }
+  function viewFor(userId: string, quotedId: number | null, clients: RoutableClient[], chosen: Chosen): RoutingView {
+    const chosenId = chosen.get(userId.toLowerCase()) ?? null
+    return { clients, chosenId, quotedId, prefix: options.prefix, linkText: options.linkText() }
   }
 }
+
+/** Whom users chose, by their ids in lower case. */
+type Chosen = Map<string, number | null>
 
 /** Whatever a message does to its reader, the batch it came in goes on. */
 function tryToRead(source: string, at: number): Inbound | string {

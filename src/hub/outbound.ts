@@ -131,9 +131,10 @@ export function openOutbound(options: OutboundOptions): Outbound {
     const send = await store.sends.begin({ clientId, account, userId, key, bodyHash, text, parts, now: now() })
     return new Promise((resolve, reject) => {
       const flight = takeOff(send, resolve, reject)
-      const cancel = deadlines.add(() => void giveUp(flight))
+      const patience = { onDue: () => void giveUp(flight) }
+      deadlines.add(patience)
       const settled = () => {
-        cancel()
+        deadlines.remove(patience)
         waiting.delete(flight)
       }
       flight.resolve = (answer) => {

@@ -14,12 +14,14 @@ export interface Batch {
 /** One client's queue: where it stands, and what is on its way. All in memory; the store hears of changes lazily. */
 export interface Queue {
   readonly position: QueuePosition
+  /** The key of its doorbell. */
+  readonly bell: string
   /** The store appended or removed: takes over what is newer there. */
   advance(position: QueuePosition): void
   /** Gives messages to a poll; `abort` ends its connection. */
-  handOut(messages: Delivery[], abort: () => void): Batch
+  handOut(messages: Delivery[], connection: { abort(): void }): Batch
   /** A poll without a cursor: what was sent before counts as received, unless something speaks against it. True when something changed. */
-  settleImplicitly(): Promise<boolean>
+  settleImplicitly(): boolean | Promise<boolean>
   /** A cursor came back: everything up to it was received. True when that is news. */
   acknowledge(seq: number): boolean
   /** Everything after `seq` goes out again; true when something of it had gone out before. */
@@ -34,9 +36,9 @@ interface Outstanding {
   fromSeq: number
   toSeq: number
   state: 'writing' | 'written'
-  abort: () => void
-  decided: () => void
-  whenDecided: Promise<void>
+  connection: { abort(): void }
+  /** Called when it is known what became of it; somebody waits for that. */
+  decided: (() => void) | null
 }
 
 const WRITE_PATIENCE_MS = 1_000
@@ -54,6 +56,7 @@ export function openQueue(
 
   return {
     position,
+    bell: `client:${start.clientId}`,
     advance({ lastSeq, settledSeq, pendingBytes }) {
       position.lastSeq = Math.max(position.lastSeq, lastSeq)
       position.settledSeq = Math.max(position.settledSeq, settledSeq)
@@ -61,20 +64,10 @@ export function openQueue(
       position.pendingBytes = pendingBytes
     },
     handOut,
-    async settleImplicitly() {
-      const pending = outstanding
-      const upTo = position.sentSeq
-      if (pending?.state === 'writing') {
-        // The older answer is on its way. Wait for its end rather than send everything twice; a frozen reader is cut off.
-        await patiently(pending.whenDecided)
-        if (outstanding === pending && pending.state === 'writing') {
-          pending.abort()
-          giveBack(pending)
-        }
-      }
-      if (outstanding === pending) outstanding = null
-      // What went out while we waited is not this poll's to judge; what was lost has been taken back.
-      return receive(Math.min(upTo, position.sentSeq), 'assumed')
+    settleImplicitly() {
+      if (outstanding?.state === 'writing') return settleWritten(outstanding, position.sentSeq)
+      outstanding = null
+      return receive(position.sentSeq, 'assumed')
     },
     acknowledge(seq) {
       const first = !echoesCursor
@@ -102,14 +95,22 @@ export function openQueue(
     repeatedWithin: (fromSeq, ms) => lastAnswer.fromSeq === fromSeq && now() - lastAnswer.at < ms,
   }
 
-  function handOut(messages: Delivery[], abort: () => void): Batch {
+  async function settleWritten(pending: Outstanding, upTo: number): Promise<boolean> {
+    // The older answer is on its way. Wait for its end rather than send everything twice; a frozen reader is cut off.
+    await patiently(pending)
+    if (outstanding === pending && pending.state === 'writing') {
+      pending.connection.abort()
+      giveBack(pending)
+    }
+    if (outstanding === pending) outstanding = null
+    // What went out while we waited is not this poll's to judge; what was lost has been taken back.
+    return receive(Math.min(upTo, position.sentSeq), 'assumed')
+  }
+
+  function handOut(messages: Delivery[], connection: { abort(): void }): Batch {
     const fromSeq = (messages[0]?.seq ?? 1) - 1
     const toSeq = messages.at(-1)?.seq ?? fromSeq
-    let decided = () => {}
-    const whenDecided = new Promise<void>((resolve) => {
-      decided = resolve
-    })
-    const mine: Outstanding = { fromSeq, toSeq, state: 'writing', abort, decided, whenDecided }
+    const mine: Outstanding = { fromSeq, toSeq, state: 'writing', connection, decided: null }
     outstanding = mine
     lastAnswer = { fromSeq, at: now() }
     position.sentSeq = Math.max(position.sentSeq, toSeq)
@@ -121,11 +122,11 @@ export function openQueue(
       written() {
         if (mine.state === 'written') return
         mine.state = 'written'
-        mine.decided()
+        mine.decided?.()
         if (outstanding === mine) note({})
       },
       lost() {
-        mine.decided()
+        mine.decided?.()
         if (outstanding === mine) giveBack(mine)
       },
     }
@@ -165,13 +166,15 @@ export function openQueue(
   }
 }
 
-async function patiently(done: Promise<void>): Promise<void> {
-  let timer: NodeJS.Timeout | undefined
-  await Promise.race([
-    done,
-    new Promise<void>((resolve) => {
-      timer = setTimeout(resolve, WRITE_PATIENCE_MS)
-    }),
-  ])
-  clearTimeout(timer)
+/** Until it is known what became of a batch, or patience ends. */
+function patiently(pending: Outstanding): Promise<void> {
+  return new Promise((resolve) => {
+    const timer = setTimeout(resolve, WRITE_PATIENCE_MS)
+    const others = pending.decided
+    pending.decided = () => {
+      clearTimeout(timer)
+      others?.()
+      resolve()
+    }
+  })
 }

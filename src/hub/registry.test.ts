@@ -1,7 +1,8 @@
 import { createHash } from 'node:crypto'
 import { expect, onTestFinished, test } from 'vitest'
 import { verifies } from '../../test/support/verifies.ts'
-import { clientNamed, ONLINE_FOR_MS, openRegistry } from './registry.ts'
+import type { Client } from './model.ts'
+import { clientNamed, ONLINE_FOR_MS, openRegistry, type Registry } from './registry.ts'
 import { openMemoryStore } from './store/memory.ts'
 import type { HubStore } from './store/port.ts'
 
@@ -24,14 +25,20 @@ async function testRegistry(given?: HubStore) {
   return { registry, store, touched, now: () => now, advance: (ms: number) => (now += ms) }
 }
 
+/** Opens a poll, and returns what closes it. */
+function openPoll(registry: Registry, client: Client): () => void {
+  registry.pollOpened(client)
+  return () => registry.pollClosed(client)
+}
+
 verifies('presence:online:open-poll', async () => {
   const { registry, advance } = await testRegistry()
   const { client } = await registry.register('bot', PLAIN)
   registry.seen(client)
-  const close = registry.pollOpened(client)
+  const close = openPoll(registry, client)
   advance(10 * ONLINE_FOR_MS)
   expect(registry.isOnline(client)).toBe(true)
-  const closeOther = registry.pollOpened(client)
+  const closeOther = openPoll(registry, client)
   close()
   advance(10 * ONLINE_FOR_MS)
   expect(registry.isOnline(client)).toBe(true)
@@ -62,7 +69,7 @@ verifies('presence:offline:stop', async () => {
   const { registry } = await testRegistry()
   const { client } = await registry.register('bot', PLAIN)
   registry.seen(client)
-  const close = registry.pollOpened(client)
+  const close = openPoll(registry, client)
   registry.stopped(client)
   expect(registry.isOnline(client)).toBe(false)
   // The poll that was open at the goodbye ends, and that is no new call.
@@ -76,7 +83,7 @@ verifies('presence:offline:deleted', async () => {
   const { registry } = await testRegistry()
   const { client } = await registry.register('bot', PLAIN)
   registry.seen(client)
-  const close = registry.pollOpened(client)
+  const close = openPoll(registry, client)
   expect(registry.onlineCount()).toBe(1)
   await registry.remove(client.id)
   expect(registry.onlineCount()).toBe(0)
@@ -90,7 +97,7 @@ verifies('presence:offline:revoked', async () => {
   const { client } = await registry.register('bot', PLAIN)
   registry.seen(client)
   const { lastSeen } = client
-  const close = registry.pollOpened(client)
+  const close = openPoll(registry, client)
   await registry.rotate(client.id, 0)
   expect(registry.isOnline(client)).toBe(false)
   // The poll is cut by the hub: that is no sign of life.

@@ -24,7 +24,8 @@ export interface Registry {
   /** An authenticated call came. */
   seen(client: Client): void
   stopped(client: Client): void
-  pollOpened(client: Client): () => void
+  pollOpened(client: Client): void
+  pollClosed(client: Client): void
   isOnline(client: Client): boolean
   onlineCount(): number
   /** Called with the tokens that stopped being good, so that their polls can be cut. */
@@ -136,12 +137,12 @@ export async function openRegistry(store: ClientStore, now: () => number): Promi
     },
     pollOpened(client) {
       openPolls.set(client.id, (openPolls.get(client.id) ?? 0) + 1)
-      return () => {
-        const left = (openPolls.get(client.id) ?? 1) - 1
-        if (left === 0) openPolls.delete(client.id)
-        else openPolls.set(client.id, left)
-        if (clients.has(client.id) && !client.stopped) registry.seen(client)
-      }
+    },
+    pollClosed(client) {
+      const left = (openPolls.get(client.id) ?? 1) - 1
+      if (left === 0) openPolls.delete(client.id)
+      else openPolls.set(client.id, left)
+      if (clients.has(client.id) && !client.stopped) registry.seen(client)
     },
     isOnline(client) {
       if (!clients.has(client.id) || client.stopped) return false

@@ -12,7 +12,11 @@ function testDeadlines() {
   return {
     deadlines,
     due,
-    add: (name: string) => deadlines.add(() => due.push(`${name} at ${Date.now() - startedAt}`)),
+    add(name: string) {
+      const wait = { onDue: () => void due.push(`${name} at ${Date.now() - startedAt}`) }
+      deadlines.add(wait)
+      return () => deadlines.remove(wait)
+    },
   }
 }
 
@@ -61,7 +65,7 @@ test('no timer is left when nobody waits', () => {
 
 test('a wait added by a wait that falls due has its full time, still with one timer', () => {
   const { deadlines, due, add } = testDeadlines()
-  deadlines.add(() => void add('again'))
+  deadlines.add({ onDue: () => void add('again') })
   vi.advanceTimersByTime(500)
   add('b')
   vi.advanceTimersByTime(500)
@@ -74,7 +78,7 @@ test('a wait added by a wait that falls due has its full time, still with one ti
 test('a wait that cancels another in the same sweep keeps it from falling due', () => {
   const { deadlines, due, add } = testDeadlines()
   let cancel = () => {}
-  deadlines.add(() => cancel())
+  deadlines.add({ onDue: () => cancel() })
   cancel = add('b')
   vi.advanceTimersByTime(10_000)
   expect(due).toEqual([])
@@ -82,8 +86,10 @@ test('a wait that cancels another in the same sweep keeps it from falling due', 
 
 test('a wait that throws does not take the others with it', () => {
   const { deadlines, due, add } = testDeadlines()
-  deadlines.add(() => {
-    throw new Error('broken')
+  deadlines.add({
+    onDue() {
+      throw new Error('broken')
+    },
   })
   add('b')
   expect(() => vi.advanceTimersByTime(1_000)).toThrow('broken')

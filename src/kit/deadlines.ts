@@ -1,7 +1,15 @@
+/** One of many waits. What waits can be this itself: then the wait costs nothing but its place. */
+export interface Due {
+  /** Set by `add`. */
+  dueAt?: number
+  onDue(): void
+}
+
 /** Many waits of one length on a single timer. */
 export interface Deadlines {
-  /** Calls `onDue` once `waitMs` have passed, unless the returned function is called before. */
-  add(onDue: () => void): () => void
+  /** Has `onDue` called once `waitMs` have passed, unless it is removed before. */
+  add(wait: Due): void
+  remove(wait: Due): void
   /** How many wait. */
   readonly size: number
 }
@@ -11,18 +19,18 @@ export interface Deadlines {
  * timer each would cost memory and wake-ups with thousands of parked polls.
  */
 export function sharedDeadlines(waitMs: number, now: () => number = performance.now.bind(performance)): Deadlines {
-  const waiting = new Set<{ dueAt: number; onDue: () => void }>()
+  const waiting = new Set<Due>()
   let timer: NodeJS.Timeout | undefined
 
   return {
-    add(onDue) {
-      const wait = { dueAt: now() + waitMs, onDue }
+    add(wait) {
+      wait.dueAt = now() + waitMs
       waiting.add(wait)
       timer ??= setTimeout(sweep, waitMs)
-      return () => {
-        // A timer for nobody would keep the process alive.
-        if (waiting.delete(wait) && waiting.size === 0) arm()
-      }
+    },
+    remove(wait) {
+      // A timer for nobody would keep the process alive.
+      if (waiting.delete(wait) && waiting.size === 0) arm()
     },
     get size() {
       return waiting.size
@@ -33,7 +41,7 @@ export function sharedDeadlines(waitMs: number, now: () => number = performance.
     const at = now()
     try {
       for (const wait of waiting) {
-        if (wait.dueAt > at + 1) return
+        if (dueAt(wait) > at + 1) return
         waiting.delete(wait)
         wait.onDue()
       }
@@ -46,6 +54,10 @@ export function sharedDeadlines(waitMs: number, now: () => number = performance.
   function arm(): void {
     clearTimeout(timer)
     const oldest = waiting.values().next().value
-    timer = oldest && setTimeout(sweep, Math.ceil(oldest.dueAt - now()))
+    timer = oldest && setTimeout(sweep, Math.ceil(dueAt(oldest) - now()))
   }
+}
+
+function dueAt({ dueAt: at = 0 }: Due): number {
+  return at
 }

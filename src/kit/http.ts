@@ -44,6 +44,8 @@ export interface HttpOptions {
   server?: Server
   /** For a request to arrive, body and all. */
   requestTimeoutMs?: number
+  /** Sees every request before the framework does; true takes it. */
+  first?: (request: IncomingMessage, response: ServerResponse) => boolean
 }
 
 const KEEP_ALIVE_MS = 75_000 // above nginx's 60 s, and long enough to see whether an answer was received
@@ -61,6 +63,7 @@ export function httpServer({
   readType = () => 'json',
   requestTimeoutMs = REQUEST_TIMEOUT_MS,
   server,
+  first,
 }: HttpOptions): FastifyInstance {
   const app = fastify({
     ...(server && { serverFactory: () => server }),
@@ -68,6 +71,7 @@ export function httpServer({
     bodyLimit: bodyLimitBytes,
     keepAliveTimeout: KEEP_ALIVE_MS,
     requestTimeout: requestTimeoutMs, // a parked poll has arrived
+    ...(first && { serverFactory: (framework: RequestListener) => serverWith(first, framework, requestTimeoutMs) }),
     routerOptions: { maxParamLength: MAX_PATH_PART },
     forceCloseConnections: 'idle',
     return503OnClosing: false, // its body would not be ours
@@ -112,6 +116,16 @@ export function plainServer(handler: RequestListener, requestTimeoutMs = REQUEST
   const server = createServer({ keepAliveTimeout: KEEP_ALIVE_MS, requestTimeout: requestTimeoutMs }, handler)
   server.on('checkExpectation', refuseExpectation)
   server.on('clientError', answerBrokenRequest)
+  return server
+}
+
+function serverWith(first: NonNullable<HttpOptions['first']>, framework: RequestListener, requestTimeoutMs: number) {
+  const server = createServer((request, response) => {
+    if (!first(request, response)) framework(request, response)
+  })
+  // What the framework sets on a server of its own.
+  server.keepAliveTimeout = KEEP_ALIVE_MS
+  server.requestTimeout = requestTimeoutMs
   return server
 }
 
@@ -180,16 +194,29 @@ function readBody(
   if (request.is404) return undefined
   const type = bytes.length === 0 ? 'json' : readType(request.contentType)
   if (type === 'other') throw notJson()
-  if (!isUtf8(bytes)) throw new AppError('bad_request', 'The body is not valid UTF-8; send JSON in UTF-8.')
-  request.bodyText = bytes.toString('utf8')
+  request.bodyText = bodyText(bytes)
   if (request.routeOptions.config.bodyAs === 'text') return request.bodyText
-  if (request.bodyText.trim() === '') return undefined
+  return readJson(request.bodyText, parseJson, type === 'perhaps' ? notJson : brokenJson)
+}
+
+/** A body as text; `bad_request` when it is none. */
+export function bodyText(bytes: Buffer): string {
+  if (!isUtf8(bytes)) throw new AppError('bad_request', 'The body is not valid UTF-8; send JSON in UTF-8.')
+  return bytes.toString('utf8')
+}
+
+/** What a body says; undefined when it is empty, `bad_request` when it is no JSON. */
+export function readJson(text: string, parseJson: (text: string) => unknown, broken = brokenJson): unknown {
+  if (text.trim() === '') return undefined
   try {
-    return parseJson(request.bodyText)
+    return parseJson(text)
   } catch {
-    if (type === 'perhaps') throw notJson()
-    throw new AppError('bad_request', 'The body is not valid JSON; send a JSON object.')
+    throw broken()
   }
+}
+
+function brokenJson(): AppError {
+  return new AppError('bad_request', 'The body is not valid JSON; send a JSON object.')
 }
 
 function notJson(): AppError {

@@ -39,16 +39,17 @@ export function createParking(doorbell: Doorbell): Parking {
   return {
     async park(call, { key, read, waitMs }) {
       const wait = nextBatch(doorbell, key, read)
+      const stop = () => wait.stop()
       // Few wait here (a poll per bot, a page per conversation, a login), so a timer each is cheap.
-      const timer = setTimeout(wait.stop, closed ? 0 : waitMs)
-      parked.set(call, wait.stop)
-      call.response?.once('close', wait.stop)
+      const timer = setTimeout(stop, closed ? 0 : waitMs)
+      parked.set(call, stop)
+      call.response?.once('close', stop)
       try {
         return (await wait.batch) ?? []
       } finally {
         clearTimeout(timer)
         parked.delete(call)
-        call.response?.off('close', wait.stop)
+        call.response?.off('close', stop)
       }
     },
     end(match) {

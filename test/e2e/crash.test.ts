@@ -95,5 +95,5 @@ verifies(
       expect(repeatedWithoutCause(batches)).toEqual([])
     }
   },
-  120_000,
+  300_000,
 )

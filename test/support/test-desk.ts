@@ -1,5 +1,5 @@
 import { onTestFinished } from 'vitest'
-import { type DeliveryDesk, openDelivery, type PollAnswer } from '../../src/hub/delivery.ts'
+import { type DeliveryDesk, openDelivery, type Poll, type PollAnswer } from '../../src/hub/delivery.ts'
 import { freshDeliveries } from '../../src/hub/fresh.ts'
 import type { Client, IngestBatch, IngestEntry, IngestResult } from '../../src/hub/model.ts'
 import { openMemoryStore } from '../../src/hub/store/memory.ts'
@@ -103,7 +103,7 @@ export async function testDesk(
     },
     commit,
     async poll(cursor, { connection = fakeConnection(), unwritten = false, tokenHash = 'hash' } = {}) {
-      const answer = await desk.poll({ client, tokenHash, cursor, connection })
+      const answer = await pollOnce(desk, { client, tokenHash, cursor, connection })
       if (answer.type === 'messages' && !unwritten) answer.batch.written()
       return answer
     },
@@ -123,6 +123,11 @@ export async function testDesk(
     const entries = texts.map((text) => entryFor(text, client.id))
     return { account: 'main', cursor: null, now: now(), entries, bounds: BOUNDS }
   }
+}
+
+/** The answer to a poll. */
+export function pollOnce(desk: DeliveryDesk, poll: Omit<Poll, 'onAnswer' | 'onFailure'>): Promise<PollAnswer> {
+  return new Promise((onAnswer, onFailure) => desk.poll({ ...poll, onAnswer, onFailure }))
 }
 
 let made = 0

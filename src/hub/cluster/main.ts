@@ -9,7 +9,7 @@ import { postgresLease } from '../../kit/postgres/lease.ts'
 import { sharedLog } from '../../kit/postgres/shared-log.ts'
 import type { HubConfig } from '../config.ts'
 import { hubErrorAnswer } from '../http/errors.ts'
-import { watchReceipts } from '../http/receipts.ts'
+import { openReceipts } from '../http/receipts.ts'
 import { credentialsKey } from '../key-file.ts'
 import { type HubKeys, type HubService, openHubService, type RunningHub, urlOf } from '../main.ts'
 import { openReplica, seedLog } from '../store/replica.ts'
@@ -46,7 +46,8 @@ async function listenAndJoin(config: NodeConfig, log: Log, now: () => number, sq
   let node: ClusterNode | null = null
   const hops = openHops(secret)
   const server = plainServer(dispatch, UPLOAD_MS)
-  const receipts = watchReceipts(server, hops)
+  const receipts = openReceipts(hops)
+  receipts.watch(server)
   const errorAnswer = hubErrorAnswer(log)
   const figures = createMetrics('switchboard_hub_')
   figures.gauge('node_leading', 'Whether this node leads: 1 or 0.', (gauge) => gauge.set(leading === null ? 0 : 1))

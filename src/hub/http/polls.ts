@@ -1,44 +1,91 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { AppError } from '../../kit/errors.ts'
+import { bodyText, readJson } from '../../kit/http.ts'
 import type { Log } from '../../kit/log.ts'
 import { withMembers } from '../../kit/lossless-json.ts'
-import type { PollAnswer, PollConnection } from '../delivery.ts'
+import { checker } from '../../kit/schema.ts'
+import { GetUpdatesBody } from '../../wire/relay.ts'
+import type { Poll, PollAnswer, PollConnection } from '../delivery.ts'
 import type { Hub } from '../hub.ts'
 import type { Client, Delivery } from '../model.ts'
 import type { Batch } from '../queue.ts'
-import type { Registry } from '../registry.ts'
 import { baseUrlOf } from './base-url.ts'
 import { hubErrorAnswer } from './errors.ts'
 import type { Receipts } from './receipts.ts'
-import type { Caller } from './relay-auth.ts'
+import { type Caller, checkBodyToken, relayCaller } from './relay-auth.ts'
 
-/** Serves a poll whose body is read, over Node's own objects. */
-export type ServePoll = (
-  request: IncomingMessage,
-  response: ServerResponse,
-  caller: Caller,
-  cursor: string | undefined,
-) => void
+/** Serves polls over Node's own objects. */
+export interface PollServer {
+  /** One whose caller is known and whose body is read. Throws what is wrong with it. */
+  serve(request: IncomingMessage, response: ServerResponse, caller: Caller, body: unknown): void
+  /** Takes polls before the framework sees them, which would cost more than all else about a poll. */
+  first(request: IncomingMessage, response: ServerResponse): boolean
+}
+
+export const POLL_BODY_BYTES = 64 * 1024
+const POLL_PATHS = new Set(['/relay/bot/getupdates', '/ilink/bot/getupdates'])
+const checkPoll = checker(GetUpdatesBody)
 
 /** Polls wait in their thousands, so what is kept for each while it waits is as little as can be. */
-export function pollServer(hub: Hub, receipts: Receipts, log: Log): ServePoll {
+export function pollServer(hub: Hub, receipts: Receipts, log: Log): PollServer {
   const errorAnswer = hubErrorAnswer(log)
+  const authenticate = relayCaller(hub)
+  const ends: PollEnds = {
+    isGood: hub.registry.isGood,
+    answered(socket, answer) {
+      hub.registry.pollClosed(socket.client)
+      countPoll(hub, answer)
+      try {
+        answerPoll(answer, socket)
+      } catch (error) {
+        // Whatever it is, the polls that are answered after this one have no part in it.
+        fail(socket.request, socket.response, error)
+      }
+    },
+    failed({ client, request, response }, error) {
+      hub.registry.pollClosed(client)
+      fail(request, response, error)
+    },
+  }
 
-  return (request, response, { client, tokenHash }, cursor) => {
-    const closePoll = hub.registry.pollOpened(client)
-    const connection = new PollSocket(request, response, client, hub.registry, tokenHash)
-    // One step for both ends of the wait: every further promise would be kept for as long.
-    hub.delivery.poll({ client, tokenHash, cursor, connection }).then(
-      (answer) => {
-        closePoll()
-        countPoll(hub, answer)
-        answerPoll(answer, connection)
-      },
-      (error: unknown) => {
-        closePoll()
-        fail(connection, error)
-      },
-    )
+  return {
+    serve,
+    first(request, response) {
+      const { method, url = '', headers } = request
+      // One of unknown or too great length is the framework's to read, or to refuse.
+      const isPoll =
+        method === 'POST' && POLL_PATHS.has(url) && Number(headers['content-length'] ?? 0) <= POLL_BODY_BYTES
+      if (!isPoll || headers['transfer-encoding'] !== undefined) return false
+      // By then the rest of what came with the headers is read too, and that is mostly all of a poll.
+      setImmediate(take, request, response)
+      return true
+    },
+  }
+
+  function take(request: IncomingMessage, response: ServerResponse): void {
+    try {
+      const caller = authenticate(request)
+      if (request.complete) serve(request, response, caller, readBody(request.read()))
+      else whenComplete(request, (bytes) => serveRead(request, response, caller, bytes))
+    } catch (error) {
+      fail(request, response, error)
+    }
+  }
+
+  function serveRead(request: IncomingMessage, response: ServerResponse, caller: Caller, bytes: Buffer): void {
+    try {
+      serve(request, response, caller, readBody(bytes))
+    } catch (error) {
+      fail(request, response, error)
+    }
+  }
+
+  function serve(request: IncomingMessage, response: ServerResponse, caller: Caller, body: unknown = {}): void {
+    checkBodyToken(body, caller)
+    const { get_updates_buf: cursor } = checkPoll(body)
+    const { client, tokenHash } = caller
+    hub.registry.pollOpened(client)
+    hub.delivery.poll(new PollSocket(request, response, client, tokenHash, cursor, ends))
   }
 
   function answerPoll(answer: PollAnswer, socket: PollSocket): void {
@@ -50,11 +97,12 @@ export function pollServer(hub: Hub, receipts: Receipts, log: Log): ServePoll {
         receipts.write(socket.response, emptyBody(answer.cursor), null, answer.closing)
         break
       case 'displaced':
-        setTimeout(fail, answer.delayMs, socket, displaced())
+        setTimeout(fail, answer.delayMs, socket.request, socket.response, displaced())
         break
       case 'revoked':
         fail(
-          socket,
+          socket.request,
+          socket.response,
           new AppError('unauthorized', 'This token is no longer good; ask the hub’s operator for a new one.'),
         )
         break
@@ -71,7 +119,7 @@ export function pollServer(hub: Hub, receipts: Receipts, log: Log): ServePoll {
     return messages.map((message) => ({ ...message, raw: media.relay.inbound(message.raw, client, baseUrl) }))
   }
 
-  function fail({ request, response }: PollSocket, error: unknown): void {
+  function fail(request: IncomingMessage, response: ServerResponse, error: unknown): void {
     if (response.headersSent || response.destroyed) return void response.destroy()
     const { url = '', method = '' } = request
     const { status, headers = {}, body } = errorAnswer(error, { url, method })
@@ -86,26 +134,55 @@ export function pollServer(hub: Hub, receipts: Receipts, log: Log): ServePoll {
   }
 }
 
-/** A poll's connection as delivery sees it. A class, since its methods are then there once and not once per poll. */
-class PollSocket implements PollConnection {
+function readBody(bytes: Buffer | null): unknown {
+  return bytes === null ? undefined : readJson(bodyText(bytes), JSON.parse)
+}
+
+/** Nothing of this is left once the body is there. A client that hangs up before that has asked nothing. */
+function whenComplete(request: IncomingMessage, onBody: (bytes: Buffer) => void): void {
+  const chunks: Buffer[] = []
+  const onData = (chunk: Buffer) => void chunks.push(chunk)
+  request.on('data', onData)
+  request.once('end', () => {
+    request.off('data', onData)
+    onBody(Buffer.concat(chunks))
+  })
+}
+
+/** What becomes of polls, the same for all of them. */
+interface PollEnds {
+  isGood(tokenHash: string): boolean
+  answered(socket: PollSocket, answer: PollAnswer): void
+  failed(socket: PollSocket, error: unknown): void
+}
+
+/** A poll as delivery sees it. A class, since its methods are then there once and not once per poll. */
+class PollSocket implements Poll, PollConnection {
   readonly request: IncomingMessage
   readonly response: ServerResponse
   readonly client: Client
-  readonly #registry: Registry
-  readonly #tokenHash: string
+  readonly tokenHash: string
+  readonly cursor: string | undefined
+  readonly #ends: PollEnds
 
   constructor(
     request: IncomingMessage,
     response: ServerResponse,
     client: Client,
-    registry: Registry,
     tokenHash: string,
+    cursor: string | undefined,
+    ends: PollEnds,
   ) {
     this.request = request
     this.response = response
     this.client = client
-    this.#registry = registry
-    this.#tokenHash = tokenHash
+    this.tokenHash = tokenHash
+    this.cursor = cursor
+    this.#ends = ends
+  }
+
+  get connection(): PollConnection {
+    return this
   }
 
   isClosed(): boolean {
@@ -114,7 +191,7 @@ class PollSocket implements PollConnection {
 
   /** `close` of the request fires as soon as its body is read; the response's does not. */
   onClose(listener: () => void): void {
-    this.response.once('close', listener)
+    this.response.on('close', listener)
   }
 
   abort(): void {
@@ -122,7 +199,15 @@ class PollSocket implements PollConnection {
   }
 
   isGood(): boolean {
-    return this.#registry.isGood(this.#tokenHash)
+    return this.#ends.isGood(this.tokenHash)
+  }
+
+  onAnswer(answer: PollAnswer): void {
+    this.#ends.answered(this, answer)
+  }
+
+  onFailure(error: unknown): void {
+    this.#ends.failed(this, error)
   }
 }
 

@@ -4,6 +4,8 @@ import type { Batch } from '../queue.ts'
 
 /** Watches the sockets for signs that an answer did not arrive. `finish` on a response only means that the kernel has it. */
 export interface Receipts {
+  /** Watches the connections of the server that the answers are written on. */
+  watch(server: Server): void
   /** Writes an answer and lets its batch know what becomes of it. */
   write(response: ServerResponse, body: string, batch: Batch | null, close: boolean): void
 }
@@ -14,25 +16,22 @@ export interface HandOver {
   handOver(request: IncomingMessage, batch: Batch): Record<string, string> | null
 }
 
-export function watchReceipts(server: Server, others?: HandOver): Receipts {
+export function openReceipts(others?: HandOver): Receipts {
   const unproven = new WeakMap<Socket, Batch>()
-  server.on('connection', (socket) => {
-    // A reset after the answer: the client's kernel still held it, or the client was gone.
-    socket.once('close', (hadError) => {
-      if (hadError) unproven.get(socket)?.lost()
-    })
-  })
-  // A second request on a connection proves that the answer before it was read.
-  server.on('request', (request) => void unproven.delete(request.socket))
 
   return {
+    watch(server) {
+      server.on('connection', (socket) => void socket.on('close', closed))
+      // A second request on a connection proves that the answer before it was read.
+      server.on('request', (request) => void unproven.delete(request.socket))
+    },
     write(raw, body, batch, close) {
       const elsewhere = batch === null ? null : (others?.handOver(raw.req, batch) ?? null)
       if (batch !== null) {
         const { socket } = raw
         if (socket && elsewhere === null) unproven.set(socket, batch)
-        if (elsewhere === null) raw.once('finish', batch.written)
-        raw.once('close', () => {
+        if (elsewhere === null) raw.on('finish', batch.written)
+        raw.on('close', () => {
           if (!raw.writableFinished) batch.lost()
         })
       }
@@ -44,5 +43,10 @@ export function watchReceipts(server: Server, others?: HandOver): Receipts {
       })
       raw.end(body)
     },
+  }
+
+  /** A reset after the answer: the client's kernel still held it, or the client was gone. One function for all of them. */
+  function closed(this: Socket, hadError: boolean): void {
+    if (hadError) unproven.get(this)?.lost()
   }
 }

@@ -1,5 +1,5 @@
+import type { IncomingHttpHeaders } from 'node:http'
 import { AppError } from '../../kit/errors.ts'
-import type { Request } from '../../kit/http.ts'
 import type { Hub } from '../hub.ts'
 import type { Client } from '../model.ts'
 
@@ -11,7 +11,7 @@ export interface Caller {
 }
 
 /** Finds the client behind a call, marks it as seen, and holds it to its rate. */
-export function relayCaller(hub: Hub): (request: Request) => Caller {
+export function relayCaller(hub: Hub): (request: { headers: IncomingHttpHeaders }) => Caller {
   return (request) => {
     const token = bearer(request)
     const known = token === null ? undefined : hub.registry.authenticate(token)
@@ -25,11 +25,22 @@ export function relayCaller(hub: Hub): (request: Request) => Caller {
     }
     hub.registry.seen(known.client)
     hub.rate.take(known.client.id)
-    return { ...known, token }
+    return { client: known.client, tokenHash: known.tokenHash, token }
   }
 }
 
 /** The token of a bearer header; null when there is none, or it is not one. */
-export function bearer(request: Request): string | null {
+export function bearer(request: { headers: IncomingHttpHeaders }): string | null {
   return /^bearer +(\S+)$/i.exec(request.headers.authorization?.trim() ?? '')?.[1] ?? null
+}
+
+/** Holds the `token` of a body, where it has one, against the header's. */
+export function checkBodyToken(body: unknown, { token }: Caller): void {
+  const isObject = typeof body === 'object' && body !== null
+  if (isObject && 'token' in body && typeof body.token === 'string' && body.token !== token) {
+    throw new AppError(
+      'unauthorized',
+      'The token in the body is not the one in the Authorization header; send the same, or none.',
+    )
+  }
 }

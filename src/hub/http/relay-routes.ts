@@ -1,29 +1,25 @@
 import { AppError } from '../../kit/errors.ts'
 import type { HttpServer, Reply, Request } from '../../kit/http.ts'
-import type { Log } from '../../kit/log.ts'
 import { withMembers, withoutMembers } from '../../kit/lossless-json.ts'
 import { checker } from '../../kit/schema.ts'
-import { AnyBody, GetUpdatesBody, SendTypingBody } from '../../wire/relay.ts'
+import { AnyBody, SendTypingBody } from '../../wire/relay.ts'
 import type { Hub } from '../hub.ts'
 import type { Client } from '../model.ts'
 import { baseUrlOf } from './base-url.ts'
-import { pollServer } from './polls.ts'
-import type { Receipts } from './receipts.ts'
-import { type Caller, relayCaller } from './relay-auth.ts'
+import { POLL_BODY_BYTES, type PollServer } from './polls.ts'
+import { type Caller, checkBodyToken, relayCaller } from './relay-auth.ts'
 import { readSend } from './send-body.ts'
 import { readUploadAnswer } from './upload-answer.ts'
 
 const PREFIXES = ['/relay/bot', '/ilink/bot']
-const POLL_BODY_BYTES = 64 * 1024
 const SEND_BODY_BYTES = 1024 * 1024
 const OK = '{"ret":0,"errcode":0,"errmsg":""}'
 
-const checkPoll = checker(GetUpdatesBody)
 const checkTyping = checker(SendTypingBody)
 const checkAny = checker(AnyBody)
 
 /** The client endpoints: the spec's bodies and the real protocol's, one handler each, under both prefixes. */
-export function relayRoutes(app: HttpServer, hub: Hub, receipts: Receipts, log: Log): void {
+export function relayRoutes(app: HttpServer, hub: Hub, polls: PollServer): void {
   const authenticate = relayCaller(hub)
   const callers = new WeakMap<Request, Caller>()
   // Before the body is read: a stranger's body is not worth parsing.
@@ -37,24 +33,22 @@ export function relayRoutes(app: HttpServer, hub: Hub, receipts: Receipts, log: 
     if (caller === undefined) throw new Error('not authenticated')
     return caller
   }
-  const servePoll = pollServer(hub, receipts, log)
-
   const post = (path: string, bodyLimit: number, handler: (call: Call, reply: Reply) => Promise<unknown>) => {
     for (const prefix of PREFIXES) {
       app.post(`${prefix}/${path}`, { bodyLimit, onRequest }, async (request, reply) => {
         const caller = callerOf(request)
-        return handler({ ...caller, request, body: bodyOf(request, caller) }, reply)
+        const { body = {} } = request
+        checkBodyToken(body, caller)
+        return handler({ ...caller, request, body }, reply)
       })
     }
   }
 
   for (const prefix of PREFIXES) {
     app.post(`${prefix}/getupdates`, { bodyLimit: POLL_BODY_BYTES, onRequest }, (request, reply) => {
-      const caller = callerOf(request)
-      const { get_updates_buf: cursor } = checkPoll(bodyOf(request, caller))
-      // From here on a poll is two Node objects: what the framework made for it is not kept while it waits.
+      // Those that `polls.first` left. From here on they are two Node objects like the rest.
+      polls.serve(request.raw, reply.raw, callerOf(request), request.body)
       reply.hijack()
-      servePoll(request.raw, reply.raw, caller, cursor)
     })
   }
 
@@ -128,19 +122,6 @@ export function relayRoutes(app: HttpServer, hub: Hub, receipts: Receipts, log: 
 interface Call extends Caller {
   request: Request
   body: unknown
-}
-
-/** The body, with its `token` held against the header's. */
-function bodyOf(request: Request, { token }: Caller): unknown {
-  const body = request.body === undefined ? {} : request.body
-  const isObject = typeof body === 'object' && body !== null
-  if (isObject && 'token' in body && typeof body.token === 'string' && body.token !== token) {
-    throw new AppError(
-      'unauthorized',
-      'The token in the body is not the one in the Authorization header; send the same, or none.',
-    )
-  }
-  return body
 }
 
 function textIn(body: unknown, key: string): string | null {

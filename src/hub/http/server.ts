@@ -7,7 +7,8 @@ import { adminRoutes } from './admin-routes.ts'
 import { hubErrorAnswer } from './errors.ts'
 import { mediaRoutes } from './media-routes.ts'
 import { pairingRoutes } from './pairing-routes.ts'
-import { type Receipts, watchReceipts } from './receipts.ts'
+import { pollServer } from './polls.ts'
+import { openReceipts, type Receipts } from './receipts.ts'
 import { relayRoutes } from './relay-routes.ts'
 import { type StatusOptions, statusRoutes } from './status-routes.ts'
 import { uiRoutes } from './ui-routes.ts'
@@ -31,21 +32,24 @@ export function hubServer(
     ...options
   }: { log: Log; publicUrl: string | null; shared?: SharedServer } & AdminAuthOptions & StatusOptions,
 ): HttpServer {
+  const receipts = shared?.receipts ?? openReceipts()
+  const polls = pollServer(hub, receipts, log)
   // A long integer where a text belongs must be seen as what it is; what is passed on goes as the text it came in.
   const app = httpServer({
     errorAnswer: hubErrorAnswer(log),
     bodyLimitBytes: ADMIN_BODY_BYTES,
     parseJson: JSON.parse,
     ...(hub.media && { requestTimeoutMs: UPLOAD_MS }),
-    ...(shared && { server: shared.server }),
+    ...(shared ? { server: shared.server } : { first: polls.first }),
   })
+  if (shared === undefined) receipts.watch(app.server)
   const auth = adminAuth(options)
   // The routes have their own check; this one keeps strangers from learning which paths there are not.
   app.addHook('onRequest', (request, _reply, done) => {
     if (request.is404 && request.url.startsWith('/hub/')) auth.check(request)
     done()
   })
-  relayRoutes(app, hub, shared?.receipts ?? watchReceipts(app.server), log)
+  relayRoutes(app, hub, polls)
   if (hub.media !== null) mediaRoutes(app, hub, hub.media)
   adminRoutes(app, hub, auth)
   uiRoutes(app, hub, auth)

@@ -1,9 +1,10 @@
 import type { Db } from '../../kit/sqlite/database.ts'
 import { readCredentials } from './credentials.ts'
 import type { HubWriter } from './hub-writer.ts'
+import { packBatch, unpackResult } from './packing.ts'
 import type { HubStore } from './port.ts'
 import type { PruneProgress } from './prune.ts'
-import { hasSeen, listConversations, loadClients, readConversation } from './read-clients.ts'
+import { hasSeen, listConversations, loadClients, readChosen, readConversation } from './read-clients.ts'
 import { readDeliveries, readPositions, resolveContext } from './read-deliveries.ts'
 import { countDeadLetters, listDeadLetters, listMessages, readCursor } from './read-messages.ts'
 import { findAuthor, findSend, listSends } from './read-sends.ts'
@@ -25,7 +26,7 @@ export function hubStore(db: Db, writer: HubWriter, close: () => Promise<void>):
       touch: (seen) => writer.touch(seen),
     },
     messages: {
-      ingest: (batch) => writer.run({ name: 'ingest', input: batch }),
+      ingest: async (batch) => unpackResult(await writer.run({ name: 'ingest', input: packBatch(batch) }), batch),
       cursor: async (account, source) => readCursor(db, account, source),
       list: async (filter) => listMessages(db, filter),
       replay: (messageId, clientId, now) => writer.run({ name: 'replayMessage', input: { messageId, clientId, now } }),
@@ -49,6 +50,7 @@ export function hubStore(db: Db, writer: HubWriter, close: () => Promise<void>):
     },
     conversations: {
       get: async (account, userId) => readConversation(db, account, userId),
+      chosen: async (account, userIds) => readChosen(db, account, userIds),
       hasSeen: async (clientId, account, userId) => hasSeen(db, clientId, account, userId),
       list: async (filter) => listConversations(db, filter),
       choose: (account, userId, clientId) => writer.run({ name: 'setChosen', input: { account, userId, clientId } }),

@@ -4,6 +4,7 @@ import type { Outcome } from '../../kit/sqlite/commit-group.ts'
 import { NOW, settlement } from './fixtures.contract.ts'
 import { hubWriter } from './hub-writer.ts'
 import type { Call } from './operations.ts'
+import { packSettlements } from './packing.ts'
 
 const ada = { id: 1 }
 const discard = (id: number): Call<'discardLetter'> => ({ name: 'discardLetter', input: { id } })
@@ -42,10 +43,12 @@ test('lazy changes are merged per client and stand in front of the next group', 
   expect(groups).toEqual([
     [
       {
-        name: 'settleQueue',
-        input: settlement(ada, { settledSeq: 3, acks: acks(1, 3) }),
+        name: 'settleQueues',
+        input: packSettlements([
+          settlement(ada, { settledSeq: 3, acks: acks(1, 3) }),
+          settlement({ id: 2 }, { settledSeq: 9 }),
+        ]),
       },
-      { name: 'settleQueue', input: settlement({ id: 2 }, { settledSeq: 9 }) },
       { name: 'touchClients', input: [{ id: 1, lastSeen: 5, stopped: false }] },
       discard(7),
     ],
@@ -110,8 +113,8 @@ test('lazy changes of a commit that failed go with the next, under what came sin
   await expect.poll(() => groups.length).toBe(2)
   expect(groups[1]).toEqual([
     {
-      name: 'settleQueue',
-      input: settlement(ada, { settledSeq: 5, sentSeq: 6, failed: [{ fromSeq: 2, toSeq: 2 }] }),
+      name: 'settleQueues',
+      input: packSettlements([settlement(ada, { settledSeq: 5, sentSeq: 6, failed: [{ fromSeq: 2, toSeq: 2 }] })]),
     },
   ])
   answers[1]?.succeed()

@@ -34,11 +34,10 @@ export function hubWriter({ commit, lazyMs }: HubWriterOptions): HubWriter {
       flush(
         clientId === undefined
           ? undefined
-          : { isWaiting: () => lazy.holds(clientId), has: (call) => isOf(call, clientId) },
+          : {
+              isWaiting: () => lazy.holds(clientId),
+              has: ({ name }) => name === 'settleQueues' && lazy.took(clientId),
+            },
       ),
   }
-}
-
-function isOf({ name, input }: Call, clientId: number): boolean {
-  return name === 'settleQueue' && input.clientId === clientId
 }

@@ -1,11 +1,14 @@
 import type { Settlement } from '../model.ts'
 import type { Call } from './operations.ts'
+import { packSettlements, unpackSettlements } from './packing.ts'
 import type { Seen } from './write-clients.ts'
 
 /** Changes that may wait a moment, merged per client until they are taken. */
 export interface LazyChanges {
   /** Whether the client has a settlement among them. */
   holds(clientId: number): boolean
+  /** Whether the client had one among those that were taken last. */
+  took(clientId: number): boolean
   settle(settlement: Settlement): void
   touch(seen: Seen): void
   /** All of them as operations; none are left. */
@@ -16,10 +19,12 @@ export interface LazyChanges {
 
 export function lazyChanges(): LazyChanges {
   let settlements = new Map<number, Settlement>()
+  let taken: ReadonlyMap<number, Settlement> = settlements
   let seen = new Map<number, Seen>()
 
   const changes: LazyChanges = {
     holds: (clientId) => settlements.has(clientId),
+    took: (clientId) => taken.has(clientId),
     settle(settlement) {
       const known = settlements.get(settlement.clientId)
       settlements.set(settlement.clientId, known === undefined ? copy(settlement) : merge(known, settlement))
@@ -28,9 +33,10 @@ export function lazyChanges(): LazyChanges {
       seen.set(id, { id, lastSeen: Math.max(lastSeen, seen.get(id)?.lastSeen ?? 0), stopped })
     },
     take() {
-      // One operation each: should one fail, the others stand.
-      const calls = [...settlements.values()].map((input): Call => ({ name: 'settleQueue', input }))
+      const calls: Call[] = []
+      if (settlements.size > 0) calls.push({ name: 'settleQueues', input: packSettlements(settlements.values()) })
       if (seen.size > 0) calls.push({ name: 'touchClients', input: [...seen.values()] })
+      taken = settlements
       settlements = new Map()
       seen = new Map()
       return calls
@@ -38,7 +44,7 @@ export function lazyChanges(): LazyChanges {
     putBack(calls) {
       const newer = changes.take()
       for (const { name, input } of [...calls, ...newer]) {
-        if (name === 'settleQueue') changes.settle(input)
+        if (name === 'settleQueues') unpackSettlements(input).forEach(changes.settle)
         else if (name === 'touchClients') input.forEach(changes.touch)
       }
     },

@@ -1,8 +1,9 @@
 import type { Operations } from '../../kit/sqlite/commit-group.ts'
 import type { Db } from '../../kit/sqlite/database.ts'
 import { removeCredential, saveCredential } from './credentials.ts'
+import { type PackedBatch, type PackedResult, packResult, unpackBatch, unpackSettlements } from './packing.ts'
 import { pruneStep } from './prune.ts'
-import { forgetQueues } from './queue.ts'
+import { forgetQueues, writeQueues } from './queue.ts'
 import { setMeta } from './schema.ts'
 import { createClient, removeClient, setTokens, touchClients, updateClient } from './write-clients.ts'
 import { setChosen } from './write-conversations.ts'
@@ -18,10 +19,10 @@ const table = {
   setTokens,
   removeClient,
   touchClients,
-  ingest,
+  ingest: ingestPacked,
   replayMessage,
   pruneStep,
-  settleQueue,
+  settleQueues,
   buryQueue,
   replayLetter,
   discardLetter,
@@ -32,6 +33,15 @@ const table = {
   saveCredential,
   removeCredential,
   setMeta,
+}
+
+function ingestPacked(db: Db, packed: PackedBatch): PackedResult {
+  const batch = unpackBatch(packed)
+  return packResult(ingest(db, batch), batch)
+}
+
+function settleQueues(db: Db, packed: readonly number[]): void {
+  for (const settlement of unpackSettlements(packed)) settleQueue(db, settlement)
 }
 
 type Table = typeof table
@@ -55,4 +65,4 @@ function perform<Name extends OperationName>(db: Db, call: Call<Name>): Outputs[
 }
 
 /** What the writer does with a call. */
-export const operations: Operations<Call> = { perform, forget: forgetQueues }
+export const operations: Operations<Call> = { perform, finish: writeQueues, forget: forgetQueues }

@@ -140,6 +140,8 @@ export interface DeadLetterStore {
 export interface ConversationStore {
   /** By account and user; the user's id counts in any case. */
   get(account: string, userId: string): Promise<Conversation | null>
+  /** Whom these users chose, by their ids in lower case; who chose nobody is not there. */
+  chosen(account: string, userIds: Iterable<string>): Promise<Map<string, number>>
   /** Conversations a client has taken part in. Used to accept a reply that names the user and no token. */
   hasSeen(clientId: number, account: string, userId: string): Promise<boolean>
   /** In the order of account and user, after that of `after`. */

@@ -20,6 +20,7 @@ export interface Queue {
   ackTo: number
   ackKind: AckKind | ''
   ackAt: number
+  echoesCursor: number
   /** `total_bytes` of the last rows that were appended, so that the front moves over them without a read. */
   readonly totals: { seq: number; bytes: number }[]
   /** Users that are known to have a row among the client's participants. */
@@ -35,43 +36,71 @@ export interface QueuedMessage {
   bytes: number
 }
 
+/** What the writing connection knows of the queues. */
+interface Kept {
+  queues: Map<number, Queue>
+  /** Those whose rows are to be written before the commit: a group mostly settles a queue and appends to it. */
+  changed: Set<Queue>
+}
+
 // One connection writes, so what it has read and written stays true until it rolls something back.
-const kept = new WeakMap<Db, Map<number, Queue>>()
+const kept = new WeakMap<Db, Kept>()
 
 /** The queue as it was saved last; undefined when the client has gone. */
 export function loadQueue(db: Db, clientId: number): Queue | undefined {
-  const known = keptQueues(db).get(clientId)
+  const { queues } = keptBy(db)
+  const known = queues.get(clientId)
   if (known !== undefined) return known
   const row = db.get<Omit<Queue, 'users' | 'totals'>>(
     `SELECT id AS clientId, name, last_seq AS lastSeq, sent_seq AS sentSeq, settled_seq AS settledSeq,
        last_bytes AS lastBytes, settled_bytes AS settledBytes, last_wire_id AS lastWireId,
-       ack_from AS ackFrom, ack_to AS ackTo, ack_kind AS ackKind, ack_at AS ackAt
+       ack_from AS ackFrom, ack_to AS ackTo, ack_kind AS ackKind, ack_at AS ackAt,
+       echoes_cursor AS echoesCursor
      FROM clients WHERE id = ?`,
     clientId,
   )
   if (row === undefined) return undefined
   const queue = { ...row, totals: [], users: new Set<string>() }
-  keptQueues(db).set(clientId, queue)
+  queues.set(clientId, queue)
   return queue
 }
 
-/** Has every queue read anew: after a rollback, or when a client was deleted. */
+/** Has every queue read anew, after a rollback; what was saved and not yet written is rolled back too. */
 export function forgetQueues(db: Db): void {
   kept.delete(db)
 }
 
-function keptQueues(db: Db): Map<number, Queue> {
+/** The client was deleted. */
+export function forgetQueue(db: Db, queue: Queue): void {
+  const { queues, changed } = keptBy(db)
+  queues.delete(queue.clientId)
+  changed.delete(queue)
+}
+
+function keptBy(db: Db): Kept {
   const known = kept.get(db)
   if (known !== undefined) return known
-  const made = new Map<number, Queue>()
+  const made = { queues: new Map<number, Queue>(), changed: new Set<Queue>() }
   kept.set(db, made)
   return made
 }
 
+/** Has the queue written at the end of the transaction. */
 export function saveQueue(db: Db, queue: Queue): void {
+  keptBy(db).changed.add(queue)
+}
+
+/** Writes the queues that were saved since. */
+export function writeQueues(db: Db): void {
+  const { changed } = keptBy(db)
+  for (const queue of changed) writeQueue(db, queue)
+  changed.clear()
+}
+
+function writeQueue(db: Db, queue: Queue): void {
   db.run(
     `UPDATE clients SET last_seq = ?, sent_seq = ?, settled_seq = ?, last_bytes = ?, settled_bytes = ?, last_wire_id = ?,
-       ack_from = ?, ack_to = ?, ack_kind = ?, ack_at = ?
+       ack_from = ?, ack_to = ?, ack_kind = ?, ack_at = ?, echoes_cursor = ?
      WHERE id = ?`,
     queue.lastSeq,
     queue.sentSeq,
@@ -83,6 +112,7 @@ export function saveQueue(db: Db, queue: Queue): void {
     queue.ackTo,
     queue.ackKind,
     queue.ackAt,
+    queue.echoesCursor,
     queue.clientId,
   )
 }

@@ -43,6 +43,19 @@ const CONVERSATIONS = `SELECT account, user_id AS userId, upstream_token AS upst
     chosen_client_id AS chosenClientId
   FROM conversations`
 
+/** Whom these users chose, by `userKeyOf` their ids. */
+export function readChosen(db: Db, account: string, userIds: Iterable<string>): Map<string, number> {
+  const keys = new Set(Array.from(userIds, userKeyOf))
+  const rows = db.all<{ userKey: string; clientId: number }>(
+    `SELECT c.user_key AS userKey, c.chosen_client_id AS clientId
+     FROM json_each(?) AS wanted CROSS JOIN conversations c ON c.account = ? AND c.user_key = wanted.value
+     WHERE c.chosen_client_id IS NOT NULL`,
+    JSON.stringify([...keys]),
+    account,
+  )
+  return new Map(rows.map(({ userKey, clientId }) => [userKey, clientId]))
+}
+
 /** Whether a message of this user ever stood in the client's queue. */
 export function hasSeen(db: Db, clientId: number, account: string, userId: string): boolean {
   const sql = 'SELECT 1 FROM participants WHERE client_id = ? AND account = ? AND user_key = ?'

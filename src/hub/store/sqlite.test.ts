@@ -80,6 +80,20 @@ test('a failing ingest does not hurt the queue that its neighbours fill', async 
   await store.close()
 })
 
+test('deleting a client does not touch what its group does to other queues', async () => {
+  const store = await openSqliteStore({ dir })
+  const [ada, bob] = [await register(store, 'ada'), await register(store, 'bob')]
+  await queueMessages(store, ada, 2)
+  store.deliveries.settle(settlement(ada, { settledSeq: 1, echoesCursor: true }))
+  await Promise.all([store.messages.ingest(batch([entryFor([ada, bob])])), store.clients.remove(bob.id, NOW)])
+  await store.close()
+
+  const reopened = await openSqliteStore({ dir })
+  expect(await positionOf(reopened, ada)).toMatchObject({ lastSeq: 3, settledSeq: 1 })
+  expect((await reopened.clients.load()).clients).toMatchObject([{ name: 'ada', echoesCursor: true }])
+  await reopened.close()
+})
+
 test('what is lazy goes out by itself after a moment', async () => {
   const store = await openSqliteStore({ dir, lazyMs: 5 })
   const ada = await register(store, 'ada')

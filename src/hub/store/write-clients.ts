@@ -2,7 +2,7 @@ import { AppError } from '../../kit/errors.ts'
 import type { Db } from '../../kit/sqlite/database.ts'
 import type { Client, ClientToken } from '../model.ts'
 import type { ClientPatch } from './port.ts'
-import { buryFront, forgetQueues, loadQueue } from './queue.ts'
+import { buryFront, forgetQueue, loadQueue } from './queue.ts'
 import { readClient } from './read-clients.ts'
 
 export interface NewClient {
@@ -67,7 +67,7 @@ export function removeClient(db: Db, { id, now }: { id: number; now: number }): 
   db.run('DELETE FROM acks WHERE client_id = ?', id)
   // Its deliveries go with their messages: reads join them with their client, and an id is never used twice.
   db.run('DELETE FROM clients WHERE id = ?', id)
-  forgetQueues(db)
+  forgetQueue(db, queue)
   return count
 }
 

@@ -12,8 +12,8 @@ export function settleQueue(db: Db, settlement: Settlement): void {
   for (const { fromSeq, toSeq } of settlement.failed) countFailure(db, queue.clientId, fromSeq, toSeq)
   queue.sentSeq = Math.min(Math.max(settlement.sentSeq, queue.settledSeq), queue.lastSeq)
   settleThrough(db, queue, settlement.settledSeq)
+  if (settlement.echoesCursor) queue.echoesCursor = 1
   saveQueue(db, queue)
-  if (settlement.echoesCursor) db.run('UPDATE clients SET echoes_cursor = 1 WHERE id = ?', queue.clientId)
 }
 
 export interface BuryInput {

@@ -99,17 +99,20 @@ export async function connectRedis(options: RedisOptions): Promise<Redis> {
   const send = async (...command: string[]): Promise<Reply> => {
     const used = client
     let isLate = false
-    const cancel = late.add(() => {
-      isLate = true
-      replace(used)
-    })
+    const patience = {
+      onDue() {
+        isLate = true
+        replace(used)
+      },
+    }
+    late.add(patience)
     try {
       return toReply(await used.sendCommand(command))
     } catch (error) {
       if (error instanceof ErrorReply && !CANNOT_NOW.test(error.message)) throw error
       throw cannotNow(error, isLate)
     } finally {
-      cancel()
+      late.remove(patience)
     }
   }
 

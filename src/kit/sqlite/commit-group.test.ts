@@ -82,3 +82,38 @@ test('one that fails leaves no trace and does not touch the others; its code, te
   expect(forgotten()).toBe(3)
   db.close()
 })
+
+test('what operations only noted is written before the commit, and of one that fails nothing', async () => {
+  const db = await connect(':memory:')
+  db.exec('CREATE TABLE notes (id INTEGER PRIMARY KEY, text TEXT)')
+  let noted: string[] = []
+  const operations = {
+    perform(_db: Db, { input }: { name: string; input: string }) {
+      noted.push(input)
+      if (input === 'refused') throw new AppError('name_taken', 'It is "refused".')
+    },
+    finish() {
+      for (const text of noted) db.run('INSERT INTO notes (text) VALUES (?)', text)
+      noted = []
+    },
+    forget() {
+      noted = []
+    },
+  }
+  const commit = (...texts: string[]) =>
+    commitGroup(
+      db,
+      texts.map((input) => ({ name: 'note', input })),
+      operations,
+    ).map(({ ok }) => ok)
+
+  expect(commit('a', 'b')).toEqual([true, true])
+  expect(commit('c', 'refused', 'd')).toEqual([true, false, true])
+  expect(db.all<{ text: string }>('SELECT text FROM notes ORDER BY id').map(({ text }) => text)).toEqual([
+    'a',
+    'b',
+    'c',
+    'd',
+  ])
+  db.close()
+})

@@ -11,6 +11,8 @@ export interface AnyCall {
 export interface Operations<Call extends AnyCall> {
   /** Does one operation inside the transaction that is open. May be called again after a rollback. */
   perform(db: Db, call: Call): unknown
+  /** Writes what operations only noted, at the end of each transaction, or of each operation that may be undone alone. */
+  finish?(db: Db): void
   /** Told before something is rolled back: what was kept in memory of the tables may be wrong. */
   forget?(db: Db): void
 }
@@ -45,10 +47,11 @@ export function commitGroup<Call extends AnyCall>(db: Db, calls: Call[], operati
   }
 }
 
-function transaction<T>(db: Db, operations: Pick<Operations<never>, 'forget'>, work: () => T): T {
+function transaction<T>(db: Db, operations: Omit<Operations<never>, 'perform'>, work: () => T): T {
   try {
     db.run('BEGIN IMMEDIATE')
     const result = work()
+    operations.finish?.(db)
     db.run('COMMIT')
     return result
   } catch (error) {
@@ -83,6 +86,7 @@ function attempt<Call extends AnyCall>(db: Db, call: Call, operations: Operation
   db.run('SAVEPOINT operation')
   try {
     const output = operations.perform(db, call)
+    operations.finish?.(db)
     db.run('RELEASE operation')
     return { ok: true, output }
   } catch (error) {
