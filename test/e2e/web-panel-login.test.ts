@@ -16,7 +16,7 @@ verifies('web:panel:login', async () => {
   await until(() => hub.hub.link.view().state === 'needs_login')
   await lookAgain(page)
   await page.getByRole('link', { name: 'Log in with a QR code' }).click()
-  await page.getByRole('button', { name: 'Log in main with a QR code' }).click()
+  await page.getByRole('button', { name: 'Log in with a QR code: main' }).click()
   const dialog = page.getByRole('dialog', { name: 'Log in main' })
   await dialog.getByRole('img', { name: 'QR code to scan with the messenger' }).waitFor()
   const width = await page.evaluate(

@@ -165,7 +165,7 @@ verifies('web:panel:messages', async () => {
   await hub.poll(token)
   await lookAgain(page)
   await of.getByText('received').waitFor()
-  await of.getByRole('button', { name: 'Deliver message 1 to helper again' }).click()
+  await of.getByRole('button', { name: 'Deliver again: message 1 to helper' }).click()
   await of.getByText('waiting').waitFor()
 
   await of.getByRole('link', { name: 'ann@im.wechat' }).click()

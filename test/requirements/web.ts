@@ -91,4 +91,9 @@ export const web = {
     behaviour:
       'A browser gets the chat page at /, everybody else the list of calls; the page waits for news with one call.',
   },
+  'web:story:whole': {
+    source: 'issue 5: What must show',
+    behaviour:
+      'Chat, console and panel tell one story: an answer with its tool call, its route and reason; a client registered, rotated, deleted; a dead letter replayed; a fault seen and mended; a plan approved with an edit.',
+  },
 } as const satisfies Requirements

@@ -41,7 +41,8 @@ export function Phone(props: { user: string; count: number; typing: boolean; onC
           </button>
         )}
       </header>
-      <div class="talk" role="log" aria-label={`Messages of ${name}`}>
+      {/* biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls must be reached by keyboard */}
+      <div class="talk" role="log" tabIndex={0} aria-label={`Messages of ${name}`}>
         {messages.length === 0 && <p class="soft small hint">Write something: the bot gets it as from {name}.</p>}
         <ol>
           {messages.map((message) => (

@@ -46,7 +46,14 @@ export function Session({ id, onChanged }: { id: string; onChanged: () => void }
   return (
     <section class="session" aria-label={nameOf(details)}>
       <Head details={details} session={session} onChanged={onChanged} />
-      <div class="scroll" role="log" aria-label="What was said and done" aria-busy={details.status === 'running'}>
+      <div
+        class="scroll"
+        role="log"
+        // biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls must be reached by keyboard
+        tabIndex={0}
+        aria-label="What was said and done"
+        aria-busy={details.status === 'running'}
+      >
         <ol class="timeline">
           {[...past, ...items].map((item) => (
             <Entry

@@ -108,7 +108,7 @@ function Message({ message, onReplay }: { message: MessageView; onReplay: (id: n
                 <button
                   type="button"
                   class="button plain slim"
-                  aria-label={`Deliver message ${id} to ${delivery.client} again`}
+                  aria-label={`Deliver again: message ${id} to ${delivery.client}`}
                   onClick={() => onReplay(id, delivery.client)}
                 >
                   Deliver again

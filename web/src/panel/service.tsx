@@ -85,7 +85,7 @@ function Account(props: {
             type="button"
             class={account.state === 'needs_login' ? 'button primary' : 'button'}
             disabled={busy}
-            aria-label={`Log in ${account.account} with a QR code`}
+            aria-label={`Log in with a QR code: ${account.account}`}
             onClick={onLogin}
           >
             Log in with a QR code
