@@ -2,6 +2,8 @@ import type { Requirements } from './requirement.ts'
 
 const ENDURANCE = 'issue 7: Build 3, endurance'
 
+const HOSTILE = 'issue 7: Build 4, hostile input'
+
 /** What endurance and hostile input must show. */
 export const proof = {
   'proof:soak:nothing-lost': {
@@ -11,5 +13,22 @@ export const proof = {
   'proof:soak:nothing-grows': {
     source: ENDURANCE,
     behaviour: 'After it memory, handles, descriptors and files are where they were after warm-up.',
+  },
+  'proof:fuzz:documented-only': {
+    source: HOSTILE,
+    behaviour: 'Whatever is sent to hub and agent, the answer is one that is documented, and none of 500 and above.',
+  },
+  'proof:fuzz:unharmed': {
+    source: HOSTILE,
+    behaviour:
+      'After hostile requests a server is healthy, its log and metrics are whole, and it holds no more than before.',
+  },
+  'proof:fuzz:refused-changes-nothing': {
+    source: HOSTILE,
+    behaviour: 'What a server holds after hostile requests is exactly what it said it accepted.',
+  },
+  'proof:fuzz:crowds': {
+    source: HOSTILE,
+    behaviour: 'Many connections that begin a request and never end it keep nobody else from being answered.',
   },
 } as const satisfies Requirements
