@@ -12,6 +12,7 @@ import { delivery } from './requirements/delivery.ts'
 import { health } from './requirements/health.ts'
 import { hub } from './requirements/hub.ts'
 import { nodes } from './requirements/nodes.ts'
+import { operations } from './requirements/operations.ts'
 import { pairing } from './requirements/pairing.ts'
 import { product } from './requirements/product.ts'
 import { proof } from './requirements/proof.ts'
@@ -38,6 +39,7 @@ export const requirements = {
   ...nodes,
   ...product,
   ...proof,
+  ...operations,
   ...wire,
   ...agentHttp,
   ...agent,

@@ -20,19 +20,21 @@ export interface Program {
   kill(signal?: NodeJS.Signals): Promise<void>
 }
 
+interface RunOptions {
+  env?: Record<string, string>
+  cwd?: string
+  /** On standard input. */
+  input?: string
+  /** Another one than this clone's. */
+  cli?: string
+}
+
 /** Runs the built `switchboard`; killed, by its id, when the test is over. */
-export function runCli(
-  args: string[],
-  {
-    env = {},
-    cwd,
-    input,
-  }: { env?: Record<string, string>; cwd?: string /** On standard input. */; input?: string } = {},
-): Program {
+export function runCli(args: string[], { env = {}, cwd, input, cli = CLI }: RunOptions = {}): Program {
   const inherited = Object.fromEntries(
     Object.entries(process.env).filter(([name]) => !/^(RELAY|SIM|AGENT|BRIDGE|SWITCHBOARD)_/.test(name)),
   )
-  const child = spawn(process.execPath, [CLI, ...args], {
+  const child = spawn(process.execPath, [cli, ...args], {
     env: { ...inherited, NO_COLOR: '1', ...env },
     ...(cwd ? { cwd } : {}),
     stdio: [input === undefined ? 'ignore' : 'pipe', 'pipe', 'pipe'],

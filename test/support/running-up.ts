@@ -15,8 +15,13 @@ export interface RunningUp {
 }
 
 /** Starts it and waits for its banner. */
-export async function startUp(args: string[], cwd: string, env: Record<string, string> = {}): Promise<RunningUp> {
-  const program = runCli(['up', ...args], { cwd, env })
+export async function startUp(
+  args: string[],
+  cwd: string,
+  env: Record<string, string> = {},
+  cli?: string,
+): Promise<RunningUp> {
+  const program = runCli(['up', ...args], { cwd, env, ...(cli ? { cli } : {}) })
   await vi.waitFor(
     () => {
       if (program.child.exitCode !== null) throw new Error(`it ended: ${program.output()}`)
