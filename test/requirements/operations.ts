@@ -38,4 +38,8 @@ export const operations = {
     source: 'issue 6: Build 3, operations',
     behaviour: 'The nginx configurations hold no answer back, and wait longer than polls do and sockets are kept.',
   },
+  'docs:decisions:table': {
+    source: 'issue 7: Build 6, docs against behaviour',
+    behaviour: 'Each decision has a number of its own and stands in the table once, by its title.',
+  },
 } as const satisfies Requirements
