@@ -1,5 +1,14 @@
 import { LOG_LEVELS, type LogLevel } from '../kit/log.ts'
-import { readAddress, readChoice, readInteger, readSettings, readSwitch, type Setting } from '../kit/settings.ts'
+import type { BucketAddress } from '../kit/s3/bucket.ts'
+import {
+  readAddress,
+  readChoice,
+  readHttpUrl,
+  readInteger,
+  readSettings,
+  readSwitch,
+  type Setting,
+} from '../kit/settings.ts'
 
 /** Every setting of the agent server, with its default, once. */
 export const AGENT_SETTINGS = {
@@ -99,6 +108,23 @@ export const AGENT_SETTINGS = {
     fallbackText: 'none: one server alone',
     read: readRedisUrl,
   } satisfies Setting<string | null>,
+  s3Url: {
+    flag: '--s3-url',
+    placeholder: '<url>',
+    env: 'AGENT_S3_URL',
+    help: 'with --redis-url: where older sessions go, as s3://bucket?endpoint=https://host&region=name',
+    fallback: null,
+    fallbackText: 'none: all stays in Redis',
+    read: readS3Url,
+  } satisfies Setting<BucketAddress | null>,
+  archiveAfterMs: {
+    flag: '--archive-after-ms',
+    placeholder: '<ms>',
+    env: 'AGENT_ARCHIVE_AFTER_MS',
+    help: 'with --s3-url: how long after its last run a session stays in Redis',
+    fallback: 10 * 60_000,
+    read: readInteger(0, 30 * 24 * 60 * 60_000),
+  },
   leaseMs: {
     flag: '--lease-ms',
     placeholder: '<ms>',
@@ -251,6 +277,8 @@ export function parseAgentConfig(
   const { values, problems } = readSettings(AGENT_SETTINGS, flags, env)
   if (values.redisUrl !== null && values.dataDir !== null)
     problems.push('--redis-url and --data-dir exclude each other; sessions are kept in one of them')
+  if (values.s3Url !== null && values.redisUrl === null)
+    problems.push('--s3-url needs --redis-url: what is being worked on is kept there')
   return { settings: values, problems }
 }
 
@@ -259,6 +287,23 @@ function readRedisUrl(text: string): string {
   if (!URL.canParse(text) || !/^rediss?:$/.test(new URL(text).protocol))
     throw new Error('must be an address such as redis://host:6379')
   return text
+}
+
+/** `s3://bucket/prefix?endpoint=…&region=…`; credentials come from the environment alone. */
+function readS3Url(text: string): BucketAddress {
+  const form = 'such as s3://bucket?endpoint=https://host&region=name'
+  if (!URL.canParse(text) || new URL(text).protocol !== 's3:') throw new Error(`must be an address ${form}`)
+  const { hostname, pathname, searchParams, username, password } = new URL(text)
+  if (username !== '' || password !== '')
+    throw new Error('must not hold credentials; they are taken from AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY')
+  if (hostname === '') throw new Error(`must name a bucket, ${form}`)
+  const unknown = [...searchParams.keys()].find((name) => name !== 'endpoint' && name !== 'region')
+  if (unknown !== undefined) throw new Error(`has ${unknown}, and knows only endpoint and region`)
+  const given = searchParams.get('endpoint')
+  const endpoint = given === null ? null : readHttpUrl(given)
+  const prefix = pathname.replace(/^\/+|\/+$/g, '')
+  const region = searchParams.get('region') ?? (endpoint === null ? null : 'us-east-1')
+  return { bucket: hostname, prefix: prefix === '' ? '' : `${prefix}/`, endpoint, region }
 }
 
 function readFolder(text: string): string {

@@ -181,6 +181,7 @@ async function startWith(
     requestsPerSecond,
     ticketSecret,
     onRefused: figures.refused,
+    limited: backing.limited,
     whyNotReady: () => (draining ? 'The server is shutting down.' : backing.trouble()),
   })
   let answering = 0

@@ -45,8 +45,9 @@ export function modelText(model: string): string {
 }
 
 /** Without what the address of Redis may hold beside its place. */
-function dataText({ dataDir, redisUrl }: AgentSettings): string {
-  if (redisUrl !== null) return `in Redis at ${new URL(redisUrl).host}`
+function dataText({ dataDir, redisUrl, s3Url }: AgentSettings): string {
+  const older = s3Url === null ? '' : `, older sessions in the bucket ${s3Url.bucket}`
+  if (redisUrl !== null) return `in Redis at ${new URL(redisUrl).host}${older}`
   return dataDir ?? 'in memory: gone when it stops (set --data-dir to keep it)'
 }
 

@@ -50,6 +50,7 @@ const KIT_PACKAGES: Record<string, RegExp> = {
   'metrics.ts': /^prom-client$/,
   'connect.ts': /^postgres$/,
   'database.ts': /^@photostructure\/sqlite$/,
+  'bucket.ts': /^@aws-sdk\/client-s3$/,
   'writer.ts': /^tsx\/esm\/api$/,
 }
 

@@ -78,7 +78,7 @@ const STREAM: Answer = {
   schema: STREAM_TEXT,
   example: examples.STREAM,
 }
-const READY = object({ ready: { type: 'boolean' } })
+const READY = { ...object({ ready: { type: 'boolean' } }), properties: { ready: { type: 'boolean' }, limited: TEXT } }
 const NOT_READY = object({ ready: { type: 'boolean' }, reason: TEXT })
 const DECIDED = object({ session_id: TEXT, plan_id: TEXT, run_id: TEXT, decision: TEXT })
 

@@ -24,6 +24,8 @@ export interface AgentHttpOptions extends ApiAuthOptions {
   ticketSecret: Buffer
   /** Why no work is taken now; null when it is. */
   whyNotReady: () => string | null
+  /** What cannot be done now though work is taken; null when all can. */
+  limited: () => string | null
 }
 
 const BODY_BYTES = 1024 * 1024
@@ -31,7 +33,17 @@ const BODY_BYTES = 1024 * 1024
 /** The agent server's HTTP. Everything but `/health`, `/ready` and the empty console is behind the door. */
 export function agentHttp(
   agent: AgentServer,
-  { log, metrics, version, whyNotReady, ticketSecret, requestsPerSecond, onRefused, ...access }: AgentHttpOptions,
+  {
+    log,
+    metrics,
+    version,
+    whyNotReady,
+    limited,
+    ticketSecret,
+    requestsPerSecond,
+    onRefused,
+    ...access
+  }: AgentHttpOptions,
 ): HttpServer {
   const app = httpServer({
     errorAnswer: agentErrorAnswer(log, onRefused),
@@ -52,7 +64,9 @@ export function agentHttp(
   })
   app.get('/ready', async (_request, reply) => {
     const reason = whyNotReady()
-    return reason === null ? { ready: true } : reply.code(503).send({ ready: false, reason })
+    if (reason !== null) return reply.code(503).send({ ready: false, reason })
+    const less = limited()
+    return less === null ? { ready: true } : { ready: true, limited: less }
   })
   app.get('/tools', async () =>
     agent.registry.describe().map(({ readOnly, ...tool }) => ({ ...tool, read_only: readOnly })),

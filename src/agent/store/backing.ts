@@ -1,6 +1,7 @@
 import { randomBytes } from 'node:crypto'
 import { type Doorbell, memoryDoorbell } from '../../kit/doorbell.ts'
 import type { Log } from '../../kit/log.ts'
+import type { Bucket, BucketAddress } from '../../kit/s3/bucket.ts'
 import { memoryStore } from './memory.ts'
 import type { AgentStore, StoreLimits } from './port.ts'
 
@@ -14,33 +15,38 @@ export interface Backing {
   leaseMs: number | null
   /** Why nothing can be taken now; null when all is well. */
   trouble(): string | null
+  /** What cannot be done now, though the rest can; null when all can. */
+  limited(): string | null
   close(): Promise<void>
 }
 
 export interface BackingOptions extends StoreLimits {
   dataDir: string | null
   redisUrl: string | null
+  s3Url: BucketAddress | null
   leaseMs: number
+  archiveAfterMs: number
 }
 
 /** What all our keys in Redis begin with. */
 const PREFIX = 'switchboard:agent:'
 const SECRET_BYTES = 32
 
-/** Opens what the settings name. `wake` is called for sessions whose readers may have missed something. */
+/** Opens what the settings name. `bellOf` names where the readers of a session listen. */
 export async function openBacking(
   options: BackingOptions,
   { log, bellOf }: { log: Log; bellOf: (sessionId: string) => string },
 ): Promise<Backing> {
-  const { dataDir, redisUrl, leaseMs, ...limits } = options
-  if (redisUrl !== null) return openShared({ redisUrl, leaseMs, limits, log, bellOf })
-  const store = dataDir === null ? memoryStore(limits) : await openDirectory(dataDir, limits)
+  const { dataDir, redisUrl, ...rest } = options
+  if (redisUrl !== null) return openShared({ ...rest, redisUrl, log, bellOf })
+  const store = dataDir === null ? memoryStore(options) : await openDirectory(dataDir, options)
   return {
     store,
     doorbell: memoryDoorbell(),
     ticketSecret: randomBytes(SECRET_BYTES),
     leaseMs: null,
     trouble: () => null,
+    limited: () => null,
     close: () => store.close(),
   }
 }
@@ -50,25 +56,28 @@ async function openDirectory(dir: string, limits: StoreLimits): Promise<AgentSto
   return openSqliteStore({ dir, ...limits })
 }
 
-interface SharedOptions {
+interface SharedOptions extends Omit<BackingOptions, 'dataDir'> {
   redisUrl: string
-  leaseMs: number
-  limits: StoreLimits
   log: Log
   bellOf: (sessionId: string) => string
 }
 
-async function openShared({ redisUrl, leaseMs, limits, log, bellOf }: SharedOptions): Promise<Backing> {
+async function openShared(options: SharedOptions): Promise<Backing> {
+  const { redisUrl, s3Url, leaseMs, archiveAfterMs: afterMs, log, bellOf } = options
   const [{ connectRedis }, { redisDoorbell }, { redisStore, sharedSecret }] = await Promise.all([
     import('../../kit/redis/connect-redis.ts'),
     import('../../kit/redis/doorbell.ts'),
     import('./redis.ts'),
   ])
   const redis = await connectRedis({ url: redisUrl, log })
+  let bucket: Bucket | null = null
   try {
+    if (s3Url !== null) bucket = await (await import('../../kit/s3/bucket.ts')).openBucket(s3Url)
+    const opened = bucket
+    const archive = bucket && { bucket, afterMs, log }
     const doorbell = await redisDoorbell({ redis, prefix: PREFIX })
     const onLeftMarked = (sessionId: string) => doorbell.ring(bellOf(sessionId))
-    const store = redisStore({ redis, prefix: PREFIX, leaseMs, ...limits, onLeftMarked })
+    const store = redisStore({ ...options, redis, prefix: PREFIX, archive, onLeftMarked })
     const secret = await sharedSecret(redis, PREFIX, randomBytes(SECRET_BYTES).toString('base64'))
     return {
       store,
@@ -76,13 +85,17 @@ async function openShared({ redisUrl, leaseMs, limits, log, bellOf }: SharedOpti
       ticketSecret: Buffer.from(secret, 'base64'),
       leaseMs,
       trouble: () => (redis.isUp ? null : 'Redis cannot be reached.'),
+      limited: () =>
+        opened === null || opened.isUp ? null : 'The object store cannot be reached: older sessions cannot be read.',
       async close() {
         doorbell.close()
         await store.close()
         await redis.close()
+        opened?.close()
       },
     }
   } catch (error) {
+    bucket?.close()
     await redis.close()
     throw error
   }

@@ -14,6 +14,10 @@ export interface SessionIndex {
   /** Before a run is accepted or begun. The mark is taken away with {@link SessionIndex.unmark}. */
   mark(id: string): Promise<string>
   unmark(id: string, mark: string): Promise<void>
+  /** Sessions that have something in Redis to be archived, the one that rests longest first. */
+  warm(): Promise<Marked[]>
+  warmUp(id: string): Promise<void>
+  coolDown(id: string, mark: string): Promise<void>
   /** All that are marked. */
   marked(): Promise<Marked[]>
   /** The next few of the whole index, round and round. */
@@ -26,9 +30,15 @@ export interface Marked {
   ageMs: number
 }
 
+export interface IndexOptions {
+  maxSessions: number
+  /** Sessions go into objects some time after their last run. */
+  isArchived: boolean
+}
+
 const SLICE = 100
 
-export function sessionIndex(redis: Redis, keys: Keys, maxSessions: number): SessionIndex {
+export function sessionIndex(redis: Redis, keys: Keys, { maxSessions, isArchived }: IndexOptions): SessionIndex {
   const most = Number.isFinite(maxSessions) ? maxSessions : Number.MAX_SAFE_INTEGER
   let place = 0
   return {
@@ -38,6 +48,7 @@ export function sessionIndex(redis: Redis, keys: Keys, maxSessions: number): Ses
     async drop(id) {
       await redis.send('ZREM', keys.index, id)
       await redis.send('ZREM', keys.active, id)
+      await redis.send('ZREM', keys.warm, id)
     },
     count: async () => Number(await redis.send('ZCARD', keys.index)),
     async page(cursor, size) {
@@ -50,9 +61,17 @@ export function sessionIndex(redis: Redis, keys: Keys, maxSessions: number): Ses
       const found = await redis.send('ZREVRANGE', keys.index, `${from}`, `${from + size - 1}`)
       return textsOf(found).flatMap((id) => id ?? [])
     },
-    mark: async (id) => String(await redis.run(MARK, [keys.active, keys.clock], [id])),
+    mark: async (id) =>
+      String(await redis.run(MARK, [keys.active, keys.clock, ...(isArchived ? [keys.warm] : [])], [id])),
     async unmark(id, mark) {
       await redis.run(UNMARK, [keys.active], [id, mark])
+    },
+    warm: () => marks(keys.warm, 0, SLICE - 1),
+    async warmUp(id) {
+      await redis.run(MARK, [keys.warm, keys.clock], [id])
+    },
+    async coolDown(id, mark) {
+      await redis.run(UNMARK, [keys.warm], [id, mark])
     },
     marked: () => marks(keys.active, 0, -1),
     async someOfAll() {

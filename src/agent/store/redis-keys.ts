@@ -1,6 +1,9 @@
 /** Where everything of one session is kept: one hash tag, so that a cluster keeps it together and a script may touch it. */
 export interface SessionKeys {
-  /** Hash: `version` (grows with every change), `fixed` and `moving` (the session), `newest`, `oldest`, `bytes` of the log. */
+  /**
+   * Hash: `version` (grows with every change), `fixed` and `moving` (the session); `newest` and `oldest` event that can be
+   * read, `hot` the first that is in Redis, `bytes` of those; `kept`: messages that are in objects.
+   */
   state: string
   /** The generation of who works on it; goes away when it is not renewed. */
   lease: string
@@ -16,6 +19,10 @@ export interface SessionKeys {
   order: string
   /** List of the ids of runs that wait. */
   queue: string
+  /** List of the objects that hold older events: name, first and last number, as JSON. */
+  segments: string
+  /** List of the objects that hold older messages, likewise. */
+  chunks: string
   /** What was made under an idempotency key; for a day. */
   receipt(key: string): string
 }
@@ -27,10 +34,16 @@ export interface Keys {
   index: string
   /** Sorted set of sessions that may be unfinished, by the time of the last run. */
   active: string
-  /** The newest time given in the two above. */
+  /** Sorted set of sessions that have something in Redis to be archived, by the time of the last run. */
+  warm: string
+  /** The newest time given in those above. */
   clock: string
   /** What was made by `POST /sessions` under an idempotency key; for a day. */
   receipt(key: string): string
+  /** Set of deleted sessions whose objects are still to be removed. */
+  garbage: string
+  /** Whose turn it is to archive. */
+  archiver: string
   /** What stream tickets are signed with. */
   secret: string
 }
@@ -49,12 +62,17 @@ export function redisKeys(prefix: string): Keys {
         runs: `${tag}runs`,
         order: `${tag}order`,
         queue: `${tag}queue`,
+        segments: `${tag}segments`,
+        chunks: `${tag}chunks`,
         receipt: (key) => `${tag}receipt:${key}`,
       }
     },
     index: `${prefix}{index}:sessions`,
     active: `${prefix}{index}:active`,
+    warm: `${prefix}{index}:warm`,
     clock: `${prefix}{index}:clock`,
+    garbage: `${prefix}{index}:garbage`,
+    archiver: `${prefix}{index}:archiver`,
     receipt: (key) => `${prefix}receipt:{${key}}`,
     secret: `${prefix}secret`,
   }

@@ -1,10 +1,23 @@
+import { AppError } from '../../kit/errors.ts'
 import { type Reply, textsOf } from '../../kit/redis/connect-redis.ts'
 import type { Message, StoredEvent } from '../model.ts'
 import type { SessionLog } from './port.ts'
 import { applyEntry, endsWork, storedEvents } from './records.ts'
+import type { Archive } from './redis-archive.ts'
+import { toEvent } from './redis-events.ts'
+import { TRANSCRIPT } from './redis-scripts.ts'
 import { commit, loadRun, need, type RedisParts } from './redis-session.ts'
 
-export function redisLog(parts: RedisParts): SessionLog {
+const TRIES = 10
+
+/** What one look at the log found; it goes on where an object ended. */
+interface Part {
+  events: StoredEvent[]
+  goesOn: boolean
+}
+
+/** With an archive reads go through both: what is not in Redis any more is in an object. */
+export function redisLog(parts: RedisParts, archive: Archive | null): SessionLog {
   const { redis, keys } = parts
   return {
     async append(claim, entry) {
@@ -23,9 +36,15 @@ export function redisLog(parts: RedisParts): SessionLog {
       }
     },
     async read(sessionId, afterSeq, limit) {
-      const { events } = keys.session(sessionId)
-      const found = await redis.send('XRANGE', events, `${afterSeq + 1}`, '+', 'COUNT', `${limit}`)
-      return Array.isArray(found) ? found.map(toEvent) : []
+      const all: StoredEvent[] = []
+      for (let tries = 0; tries < TRIES; tries++) {
+        const found = await tryToRead(sessionId, all.at(-1)?.seq ?? afterSeq, limit - all.length)
+        if (found === null) continue
+        all.push(...found.events)
+        if (!found.goesOn || all.length === limit) return all
+        tries = 0
+      }
+      throw new AppError('store_failed', 'The log is changing too fast to be read; try again.', { retryAfterMs: 1_000 })
     },
     async bounds(sessionId) {
       const found = textsOf(await redis.send('HMGET', keys.session(sessionId).state, 'oldest', 'newest'))
@@ -33,15 +52,35 @@ export function redisLog(parts: RedisParts): SessionLog {
       return oldest && newest ? { oldest: Number(oldest), newest: Number(newest) } : null
     },
     async transcript(sessionId) {
-      const found = textsOf(await redis.send('LRANGE', keys.session(sessionId).transcript, '0', '-1'))
-      return found.map((text): Message => JSON.parse(text ?? 'null'))
+      const { chunks, transcript } = keys.session(sessionId)
+      const [objects, messages] = listsOf(await redis.run(TRANSCRIPT, [chunks, transcript], []))
+      const here = (messages ?? []).map((text): Message => JSON.parse(text))
+      if (objects === undefined || objects.length === 0) return here
+      if (archive === null) throw archiveNeeded()
+      return [...(await archive.messages(objects)), ...here]
     },
+  }
+
+  /** Null when something moved between the looks at two places. */
+  async function tryToRead(sessionId: string, afterSeq: number, limit: number): Promise<Part | null> {
+    const at = keys.session(sessionId)
+    const found = await redis.send('XRANGE', at.events, `${afterSeq + 1}`, '+', 'COUNT', `${limit}`)
+    const events = Array.isArray(found) ? found.map(toEvent) : []
+    if (events[0]?.seq === afterSeq + 1) return { events, goesOn: false }
+    const [oldest, hot, newest] = textsOf(await redis.send('HMGET', at.state, 'oldest', 'hot', 'newest')).map(Number)
+    if (!oldest || !hot || !newest || newest <= afterSeq) return { events: [], goesOn: false }
+    const next = Math.max(afterSeq + 1, oldest)
+    if (next >= hot) return events[0]?.seq === next ? { events, goesOn: false } : null
+    if (archive === null) throw archiveNeeded()
+    const archived = await archive.events(sessionId, next - 1, limit)
+    return archived.length === 0 ? null : { events: archived, goesOn: true }
   }
 }
 
-/** An entry of the stream: its id, then names and values in the order they were written. */
-function toEvent(entry: Reply): StoredEvent {
-  const [id, fields] = Array.isArray(entry) ? entry : []
-  const [, about, , data] = textsOf(fields ?? null)
-  return { seq: Number.parseInt(String(id), 10), ...JSON.parse(about ?? '{}'), data: data ?? '' }
+function listsOf(reply: Reply): string[][] {
+  return Array.isArray(reply) ? reply.map((list) => textsOf(list).flatMap((text) => text ?? [])) : []
+}
+
+function archiveNeeded(): AppError {
+  return new AppError('store_failed', 'A part of this session is in the object store; start the server with --s3-url.')
 }

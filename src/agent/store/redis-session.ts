@@ -76,6 +76,7 @@ export async function commit(
       ...[at.state, at.lease, at.generation, at.events, at.transcript, at.runs, at.order, at.queue],
       // A name is needed where there is nothing to keep.
       at.receipt(receipt?.key ?? ''),
+      at.segments,
     ],
     [
       ...[version, claim, generation, leaseMs],

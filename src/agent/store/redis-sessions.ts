@@ -2,6 +2,7 @@ import { textOf } from '../../kit/redis/connect-redis.ts'
 import type { Message, Session } from '../model.ts'
 import type { Receipt, SessionStore } from './port.ts'
 import { firstMessages, type KeptReceipt, madeUnder, noSession } from './records.ts'
+import type { Archive } from './redis-archive.ts'
 import type { SessionIndex } from './redis-index.ts'
 import { CREATE, REMOVE, SWAP } from './redis-scripts.ts'
 import { commit, load, RECEIPT_LIFE_MS, type RedisParts } from './redis-session.ts'
@@ -11,6 +12,7 @@ export interface RedisSessionsOptions {
   parts: RedisParts
   index: SessionIndex
   transcript: (id: string) => Promise<Message[]>
+  archive: Archive | null
 }
 
 /** What is kept under a key of `POST /sessions`: written before the session is made, and `isMade` after. */
@@ -21,7 +23,7 @@ interface SessionReceipt extends KeptReceipt {
 const PAGE = 200
 const GENERATION_LIFE_S = 24 * 60 * 60
 
-export function redisSessions({ parts, index, transcript }: RedisSessionsOptions): SessionStore {
+export function redisSessions({ parts, index, transcript, archive }: RedisSessionsOptions): SessionStore {
   const { redis, keys } = parts
 
   return {
@@ -56,14 +58,28 @@ export function redisSessions({ parts, index, transcript }: RedisSessionsOptions
     async remove(id) {
       const at = keys.session(id)
       const all = [at.generation, at.state, at.lease, at.events, at.transcript, at.runs, at.order, at.queue]
+      all.push(at.segments, at.chunks)
+      // Before, so that a crash does not leave objects that nobody knows of.
+      if (archive !== null) await redis.send('SADD', keys.garbage, id)
       const wasThere = (await redis.run(REMOVE, all, [GENERATION_LIFE_S])) === 1
       await index.drop(id)
+      if (archive !== null) void removeObjects(id, archive)
       return wasThere
     },
   }
 
   async function get(id: string): Promise<Session | null> {
     return (await load(parts, id))?.session ?? null
+  }
+
+  /** Now, or in a later sweep. */
+  async function removeObjects(id: string, { forget }: Archive): Promise<void> {
+    try {
+      await forget(id)
+      await redis.send('SREM', keys.garbage, id)
+    } catch {
+      // It stays on the list.
+    }
   }
 
   async function keep(session: Session, receipt: Receipt | null, messages: () => Promise<Message[]>): Promise<Session> {

@@ -1,7 +1,11 @@
 import type { Lease } from '../../kit/lease.ts'
+import type { Log } from '../../kit/log.ts'
 import { type Redis, textOf } from '../../kit/redis/connect-redis.ts'
 import { redisLease } from '../../kit/redis/lease.ts'
+import type { Bucket } from '../../kit/s3/bucket.ts'
+import { archiver } from './archiver.ts'
 import type { AgentStore, LogEntry, SessionLog, StoreLimits } from './port.ts'
+import { redisArchive } from './redis-archive.ts'
 import { sessionIndex } from './redis-index.ts'
 import { redisKeys } from './redis-keys.ts'
 import { redisLog } from './redis-log.ts'
@@ -15,6 +19,8 @@ export interface RedisStoreOptions extends StoreLimits {
   prefix: string
   /** How long a claim lives that is not renewed. */
   leaseMs: number
+  /** Where what is old goes; null: everything stays in Redis. */
+  archive?: { bucket: Bucket; afterMs: number; log: Log } | null
   /** Told of sessions whose last ring may have been lost. */
   onLeftMarked?: (sessionId: string) => void
 }
@@ -28,12 +34,14 @@ export function redisStore(options: RedisStoreOptions): AgentStore {
   const { maxSessions, maxLogEvents, maxLogBytes } = options
   const keys = redisKeys(prefix)
   const parts: RedisParts = { redis, keys, leaseMs, limits: { maxSessions, maxLogEvents, maxLogBytes } }
-  const index = sessionIndex(redis, keys, maxSessions)
+  const index = sessionIndex(redis, keys, { maxSessions, isArchived: options.archive != null })
+  const archive = options.archive ? redisArchive(parts, options.archive.bucket) : null
+  const archiving = archive && options.archive ? archiver({ parts, index, archive, ...options.archive }) : null
   const marks = new Map<string, { mark: string; isOver: boolean }>()
   const leases = redisLease({ redis, keysOf: keys.session, lifeMs: leaseMs })
-  const log = redisLog(parts)
+  const log = redisLog(parts, archive)
   return {
-    sessions: redisSessions({ parts, index, transcript: log.transcript }),
+    sessions: redisSessions({ parts, index, transcript: log.transcript, archive }),
     log: watched(log),
     runs: redisRuns({
       parts,
@@ -43,7 +51,10 @@ export function redisStore(options: RedisStoreOptions): AgentStore {
     }),
     leases: { ...leases, release },
     count: index.count,
-    close: async () => marks.clear(),
+    async close() {
+      archiving?.stop()
+      marks.clear()
+    },
   }
 
   function watched(all: SessionLog): SessionLog {

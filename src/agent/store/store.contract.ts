@@ -14,8 +14,15 @@ export interface OpenedStore {
   reopen?(): Promise<AgentStore>
 }
 
-/** What every store of the agent server promises. `open` gives an empty one with the limits. */
-export function agentStoreContract(name: string, open: (limits: StoreLimits) => Promise<OpenedStore>): void {
+/**
+ * What every store of the agent server promises. `open` gives an empty one with the limits; one that `keepsAll` events
+ * keeps those beyond the limits elsewhere.
+ */
+export function agentStoreContract(
+  name: string,
+  open: (limits: StoreLimits) => Promise<OpenedStore>,
+  { keepsAll = false } = {},
+): void {
   describe(`agent store (${name})`, () => {
     let opened: OpenedStore
     beforeEach(async () => {
@@ -25,7 +32,7 @@ export function agentStoreContract(name: string, open: (limits: StoreLimits) => 
     afterEach(() => opened.store.close())
     sessionsContract(() => opened.store, LIMITS)
     runsContract(() => opened.store)
-    logContract(() => opened.store, LIMITS)
+    logContract(() => opened.store, LIMITS, keepsAll)
 
     test('it closes twice without harm', async () => {
       await opened.store.close()

@@ -1,0 +1,153 @@
+import { createHash } from 'node:crypto'
+import { AppError, errorText } from '../errors.ts'
+
+/** Where objects lie. */
+export interface BucketAddress {
+  bucket: string
+  /** What all names begin with: empty, or ends with a slash. */
+  prefix: string
+  /** Of a server that is not AWS. */
+  endpoint: string | null
+  /** Null takes the environment's. */
+  region: string | null
+}
+
+/** Objects that are written once and never changed. While they cannot be reached every call fails with `store_failed`. */
+export interface Bucket {
+  /** False when another object of this name is there. True also when it was this one: the answer to a first try was lost. */
+  create(name: string, body: Buffer): Promise<boolean>
+  /** Null when there is none. */
+  get(name: string): Promise<Buffer | null>
+  /** Removes everything whose name begins so. */
+  removeAll(start: string): Promise<void>
+  /** Tries whether it can be reached. */
+  check(): Promise<void>
+  /** Whether the last call reached it. */
+  readonly isUp: boolean
+  close(): void
+}
+
+const TIMES = { connectionTimeout: 3_000, requestTimeout: 5_000 }
+const TRIES = 3
+const PROBE = 'switchboard-probe'
+
+/**
+ * Opens a bucket with the credentials of the environment, and makes sure that it refuses to write an object twice. Fails
+ * with `s3_unreachable`, `s3_refused` or `s3_overwrites`.
+ */
+export async function openBucket({ bucket, prefix, endpoint, region }: BucketAddress): Promise<Bucket> {
+  const sdk = await import('@aws-sdk/client-s3')
+  const client = new sdk.S3Client({
+    ...(region === null ? {} : { region }),
+    ...(endpoint === null ? {} : { endpoint, forcePathStyle: true }),
+    maxAttempts: TRIES,
+    requestHandler: TIMES,
+    requestChecksumCalculation: 'WHEN_REQUIRED',
+    responseChecksumValidation: 'WHEN_REQUIRED',
+  })
+  let isUp = true
+  const at = (name: string) => ({ Bucket: bucket, Key: `${prefix}${name}` })
+
+  const own: Bucket = {
+    async create(name, body) {
+      try {
+        await client.send(new sdk.PutObjectCommand({ ...at(name), Body: body, IfNoneMatch: '*' }))
+        return reached(true)
+      } catch (error) {
+        if (statusOf(error) !== 412) throw cannotNow(error)
+        return isSame(name, body)
+      }
+    },
+    async get(name) {
+      try {
+        const { Body } = await client.send(new sdk.GetObjectCommand(at(name)))
+        return reached(Body === undefined ? null : Buffer.from(await Body.transformToByteArray()))
+      } catch (error) {
+        if (statusOf(error) === 404) return reached(null)
+        throw cannotNow(error)
+      }
+    },
+    async removeAll(start) {
+      try {
+        for (;;) {
+          const { Bucket, Key: Prefix } = at(start)
+          const { Contents = [] } = await client.send(new sdk.ListObjectsV2Command({ Bucket, Prefix }))
+          if (Contents.length === 0) return reached(undefined)
+          const Objects = Contents.map(({ Key }) => ({ Key }))
+          await client.send(new sdk.DeleteObjectsCommand({ Bucket, Delete: { Objects, Quiet: true } }))
+        }
+      } catch (error) {
+        throw cannotNow(error)
+      }
+    },
+    async check() {
+      await own.get(PROBE)
+    },
+    get isUp() {
+      return isUp
+    },
+    close: () => client.destroy(),
+  }
+  try {
+    await checkConditions(own)
+    return own
+  } catch (error) {
+    client.destroy()
+    throw startError(error, bucket, endpoint)
+  }
+
+  /** An entity tag is the MD5 of the content, unless the server encrypts: then the content itself is compared. */
+  async function isSame(name: string, body: Buffer): Promise<boolean> {
+    try {
+      const { ETag } = await client.send(new sdk.HeadObjectCommand(at(name)))
+      if (ETag?.replaceAll('"', '') === createHash('md5').update(body).digest('hex')) return reached(true)
+    } catch (error) {
+      throw cannotNow(error)
+    }
+    return (await own.get(name))?.equals(body) ?? false
+  }
+
+  function reached<T>(answer: T): T {
+    isUp = true
+    return answer
+  }
+
+  function cannotNow(error: unknown): AppError {
+    isUp = false
+    return new AppError('store_failed', 'The object store cannot be used now; try again shortly.', {
+      cause: error,
+      retryAfterMs: 2_000,
+    })
+  }
+}
+
+/** Some servers take the condition and overwrite all the same. */
+async function checkConditions(bucket: Bucket): Promise<void> {
+  await bucket.create(PROBE, Buffer.from('one'))
+  if (!(await bucket.create(PROBE, Buffer.from('another')))) return
+  throw new AppError(
+    's3_overwrites',
+    'This object store writes an object twice though it is asked not to (If-None-Match: *); use one that supports conditional writes.',
+  )
+}
+
+function startError(error: unknown, bucket: string, endpoint: string | null): AppError {
+  if (error instanceof AppError && error.code !== 'store_failed') return error
+  const cause = error instanceof AppError ? error.cause : error
+  const where = `The bucket ${bucket} at ${endpoint === null ? 'AWS' : new URL(endpoint).host}`
+  const status = statusOf(cause)
+  if (status !== undefined && status < 500)
+    return new AppError(
+      's3_refused',
+      `${where} refuses us (${status}, ${errorText(cause)}); check --s3-url, that the bucket is there, and the credentials in the environment.`,
+      { cause },
+    )
+  return new AppError('s3_unreachable', `${where} cannot be used (${errorText(cause)}); check --s3-url.`, { cause })
+}
+
+/** The status of an answer that was an error; undefined when there was none. */
+function statusOf(error: unknown): number | undefined {
+  const about: unknown = error instanceof Error && '$metadata' in error ? error.$metadata : undefined
+  if (typeof about !== 'object' || about === null || !('httpStatusCode' in about)) return undefined
+  return typeof about.httpStatusCode === 'number' ? about.httpStatusCode : undefined
+}
