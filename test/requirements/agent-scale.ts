@@ -56,4 +56,19 @@ export const agentScale = {
     behaviour:
       'With nodes killed and frozen at random every accepted run has exactly one done, soon, and every reader sees each event once and in order.',
   },
+  'agentscale:archive:moved': {
+    source: BUILD,
+    behaviour:
+      'With --s3-url a session that rests is moved into objects, and is read, continued, forked and deleted as before, on any node.',
+  },
+  'agentscale:archive:away': {
+    source: SHOWN,
+    behaviour:
+      'While the object store is away what lies there gets 503, /ready says so, and the rest works; it can be read again as soon as it is back.',
+  },
+  'agentscale:archive:settings': {
+    source: BUILD,
+    behaviour:
+      'A wrong --s3-url, one with credentials in it, or one without --redis-url is refused at the start with what to do.',
+  },
 } as const satisfies Requirements

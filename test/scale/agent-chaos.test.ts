@@ -3,6 +3,7 @@ import { expect } from 'vitest'
 import { type AgentCluster, agentCluster, type ClusterNode } from '../support/agent-cluster.ts'
 import type { RawEvent } from '../support/agent-process.ts'
 import { temporaryFolder } from '../support/processes.ts'
+import { freshBucket } from '../support/servers/fresh-bucket.ts'
 import { startRedis } from '../support/servers/redis.ts'
 import { verifies } from '../support/verifies.ts'
 
@@ -10,6 +11,8 @@ import { verifies } from '../support/verifies.ts'
 const LONG = process.env.CHAOS === 'long'
 const [SESSIONS, CHAOS_MS] = LONG ? [200, 120_000] : [24, 25_000]
 const LEASE_MS = 2_000
+/** So soon that readers find a run partly in Redis and partly in objects. */
+const ARCHIVE_MS = 500
 const ENDS_WITHIN_MS = 30_000
 const WHOLE_MS = CHAOS_MS + 180_000
 
@@ -37,7 +40,9 @@ verifies(
   async () => {
     const redis = await startRedis(['--appendfsync', 'everysec'])
     try {
+      const { bucket, endpoint } = await freshBucket()
       const args = ['--redis-url', redis.url, '--lease-ms', String(LEASE_MS)]
+      args.push('--s3-url', `s3://${bucket}?endpoint=${endpoint}`, '--archive-after-ms', String(ARCHIVE_MS))
       const cluster = await agentCluster(3, SCRIPT, { workspace: temporaryFolder(), args })
       const until = Date.now() + CHAOS_MS
       const hurting = hurt(cluster.nodes, until)

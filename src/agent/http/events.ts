@@ -60,6 +60,8 @@ export function eventStreams({ store, doorbell, now, heartbeatMs }: EventStreamO
           details: { oldest: bounds.oldest, newest: bounds.newest },
         })
       }
+      // Where that cannot be read now the caller is told by a status, not by a stream that breaks off.
+      if (given < bounds.newest) await store.log.read(session.id, given, 1)
       return { after: given, bare: false }
     },
 

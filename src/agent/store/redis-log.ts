@@ -40,6 +40,8 @@ export function redisLog(parts: RedisParts, archive: Archive | null): SessionLog
       for (let tries = 0; tries < TRIES; tries++) {
         const found = await tryToRead(sessionId, all.at(-1)?.seq ?? afterSeq, limit - all.length)
         if (found === null) continue
+        // Trimmed meanwhile: what comes after the hole is for the next read, which is told so.
+        if (all.length > 0 && found.events[0]?.seq !== all.length + (all[0]?.seq ?? 0)) return all
         all.push(...found.events)
         if (!found.goesOn || all.length === limit) return all
         tries = 0
