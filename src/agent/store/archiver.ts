@@ -4,12 +4,13 @@ import { textsOf } from '../../kit/redis/connect-redis.ts'
 import { redisLease } from '../../kit/redis/lease.ts'
 import type { Bucket } from '../../kit/s3/bucket.ts'
 import type { Archive } from './redis-archive.ts'
-import type { SessionIndex } from './redis-index.ts'
+import type { MarkedSet } from './redis-index.ts'
 import { load, type RedisParts } from './redis-session.ts'
 
 export interface ArchiverOptions {
   parts: RedisParts
-  index: SessionIndex
+  /** Sessions that have something in Redis to be archived. */
+  warm: MarkedSet
   archive: Archive
   bucket: Bucket
   log: Log
@@ -26,9 +27,9 @@ export interface Archiver {
 const LEASE_MS = 60_000
 const LEAST_PAUSE_MS = 1_000
 const MOST_PAUSE_MS = 15_000
-const GARBAGE_AT_ONCE = 20
+const AT_ONCE = 100
 
-export function archiver({ parts, index, archive, bucket, log, afterMs }: ArchiverOptions): Archiver {
+export function archiver({ parts, warm, archive, bucket, log, afterMs }: ArchiverOptions): Archiver {
   const { redis, keys } = parts
   const keysOf = () => ({ lease: keys.archiver, generation: `${keys.archiver}:generation` })
   const turns = redisLease({ redis, keysOf, lifeMs: LEASE_MS })
@@ -62,18 +63,18 @@ export function archiver({ parts, index, archive, bucket, log, afterMs }: Archiv
   }
 
   async function moveCooled(): Promise<void> {
-    for (const { id, mark, ageMs } of await index.warm()) {
+    for (const { id, mark, ageMs } of await warm.oldest(AT_ONCE)) {
       if (ageMs < afterMs) return
       const loaded = await load(parts, id)
       if (loaded !== null) await archive.move(id)
       // One that is at work grows on, and is looked at again.
-      if (loaded !== null && loaded.session.status !== 'idle') await index.warmUp(id)
-      else await index.coolDown(id, mark)
+      if (loaded !== null && loaded.session.status !== 'idle') await warm.mark(id)
+      else await warm.unmark(id, mark)
     }
   }
 
   async function removeGarbage(): Promise<void> {
-    for (const id of textsOf(await redis.send('SRANDMEMBER', keys.garbage, `${GARBAGE_AT_ONCE}`))) {
+    for (const id of textsOf(await redis.send('SRANDMEMBER', keys.garbage, `${AT_ONCE}`))) {
       if (id === null) continue
       // One that is still there is being deleted in this moment.
       if ((await load(parts, id)) !== null) continue

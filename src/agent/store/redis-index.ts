@@ -3,7 +3,7 @@ import { checkRoom, unknownCursor } from './records.ts'
 import type { Keys } from './redis-keys.ts'
 import { ENLIST, MARK, MARKS, UNMARK } from './redis-scripts.ts'
 
-/** Which sessions there are, and which may be unfinished. Lies outside of the sessions, so it may say too much, never too little. */
+/** Which sessions there are. Lies outside of the sessions, so it may say too much, never too little. */
 export interface SessionIndex {
   /** Before a session is made. Fails with `too_many_sessions`. */
   add(id: string): Promise<void>
@@ -11,17 +11,18 @@ export interface SessionIndex {
   count(): Promise<number>
   /** Ids, newest first, `size` at most; after `cursor` when given. Fails with `bad_request` for an unknown one. */
   page(cursor: string | null, size: number): Promise<string[]>
-  /** Before a run is accepted or begun. The mark is taken away with {@link SessionIndex.unmark}. */
-  mark(id: string): Promise<string>
-  unmark(id: string, mark: string): Promise<void>
-  /** Sessions that have something in Redis to be archived, the one that rests longest first. */
-  warm(): Promise<Marked[]>
-  warmUp(id: string): Promise<void>
-  coolDown(id: string, mark: string): Promise<void>
-  /** All that are marked. */
-  marked(): Promise<Marked[]>
-  /** The next few of the whole index, round and round. */
+  /** The next few of all, round and round. */
   someOfAll(): Promise<Marked[]>
+}
+
+/** Sessions that somebody is to look after. */
+export interface MarkedSet {
+  /** Marks a session anew; the mark is what {@link MarkedSet.unmark} takes away. */
+  mark(id: string): Promise<string>
+  /** Nothing when a newer mark was made. */
+  unmark(id: string, mark: string): Promise<void>
+  /** So many, or all (null); the oldest mark first. */
+  oldest(count: number | null): Promise<Marked[]>
 }
 
 export interface Marked {
@@ -30,15 +31,9 @@ export interface Marked {
   ageMs: number
 }
 
-export interface IndexOptions {
-  maxSessions: number
-  /** Sessions go into objects some time after their last run. */
-  isArchived: boolean
-}
-
 const SLICE = 100
 
-export function sessionIndex(redis: Redis, keys: Keys, { maxSessions, isArchived }: IndexOptions): SessionIndex {
+export function sessionIndex(redis: Redis, keys: Keys, maxSessions: number): SessionIndex {
   const most = Number.isFinite(maxSessions) ? maxSessions : Number.MAX_SAFE_INTEGER
   let place = 0
   return {
@@ -46,9 +41,7 @@ export function sessionIndex(redis: Redis, keys: Keys, { maxSessions, isArchived
       if ((await redis.run(ENLIST, [keys.index, keys.clock], [id, most])) === 0) checkRoom(most, most)
     },
     async drop(id) {
-      await redis.send('ZREM', keys.index, id)
-      await redis.send('ZREM', keys.active, id)
-      await redis.send('ZREM', keys.warm, id)
+      for (const key of [keys.index, keys.active, keys.warm]) await redis.send('ZREM', key, id)
     },
     count: async () => Number(await redis.send('ZCARD', keys.index)),
     async page(cursor, size) {
@@ -61,33 +54,31 @@ export function sessionIndex(redis: Redis, keys: Keys, { maxSessions, isArchived
       const found = await redis.send('ZREVRANGE', keys.index, `${from}`, `${from + size - 1}`)
       return textsOf(found).flatMap((id) => id ?? [])
     },
-    mark: async (id) =>
-      String(await redis.run(MARK, [keys.active, keys.clock, ...(isArchived ? [keys.warm] : [])], [id])),
-    async unmark(id, mark) {
-      await redis.run(UNMARK, [keys.active], [id, mark])
-    },
-    warm: () => marks(keys.warm, 0, SLICE - 1),
-    async warmUp(id) {
-      await redis.run(MARK, [keys.warm, keys.clock], [id])
-    },
-    async coolDown(id, mark) {
-      await redis.run(UNMARK, [keys.warm], [id, mark])
-    },
-    marked: () => marks(keys.active, 0, -1),
     async someOfAll() {
-      const found = await marks(keys.index, place, place + SLICE - 1)
+      const found = await readMarks(redis, keys.index, place, place + SLICE - 1)
       place = found.length < SLICE ? 0 : place + SLICE
       return found
     },
   }
+}
 
-  async function marks(key: string, first: number, last: number): Promise<Marked[]> {
-    const [now, ...found] = textsOf(await redis.run(MARKS, [key], [first, last]))
-    const list: Marked[] = []
-    for (let at = 0; at + 1 < found.length; at += 2) {
-      const mark = found[at + 1] ?? ''
-      list.push({ id: found[at] ?? '', mark, ageMs: (Number(now) - Number(mark)) / 1000 })
-    }
-    return list
+/** The sorted set `key`; a mark is made in those of `also` too. */
+export function markedSet(redis: Redis, key: string, clock: string, also: readonly string[] = []): MarkedSet {
+  return {
+    mark: async (id) => String(await redis.run(MARK, [key, clock, ...also], [id])),
+    async unmark(id, mark) {
+      await redis.run(UNMARK, [key], [id, mark])
+    },
+    oldest: (count) => readMarks(redis, key, 0, count === null ? -1 : count - 1),
   }
+}
+
+async function readMarks(redis: Redis, key: string, first: number, last: number): Promise<Marked[]> {
+  const [now, ...found] = textsOf(await redis.run(MARKS, [key], [first, last]))
+  const list: Marked[] = []
+  for (let at = 0; at + 1 < found.length; at += 2) {
+    const mark = found[at + 1] ?? ''
+    list.push({ id: found[at] ?? '', mark, ageMs: (Number(now) - Number(mark)) / 1000 })
+  }
+  return list
 }

@@ -2,12 +2,14 @@ import { textOf, textsOf } from '../../kit/redis/connect-redis.ts'
 import type { Run, Session } from '../model.ts'
 import type { Admission, AdmitOptions, LogEntry, PlanSettlement, RunStore, Settled, Started } from './port.ts'
 import { acceptRun, applyEntry, type KeptReceipt, madeUnder, startRun, storedEvents } from './records.ts'
-import type { Marked, SessionIndex } from './redis-index.ts'
+import type { Marked, MarkedSet, SessionIndex } from './redis-index.ts'
 import { type Change, commit, load, loadRun, need, type RedisParts } from './redis-session.ts'
 
 export interface RedisRunsOptions {
   parts: RedisParts
   index: SessionIndex
+  /** Sessions that may be unfinished. */
+  active: MarkedSet
   /** Told the mark under which a claim was given. */
   onClaimed: (sessionId: string, mark: string) => void
   /** Told of a session that was left marked though it is finished: its last ring may have been lost with its owner. */
@@ -17,12 +19,12 @@ export interface RedisRunsOptions {
 /** What is being done elsewhere in this moment is not repaired. */
 const LEFT_ALONE_MS = 60_000
 
-export function redisRuns({ parts, index, onClaimed, onLeftMarked }: RedisRunsOptions): RunStore {
+export function redisRuns({ parts, index, active, onClaimed, onLeftMarked }: RedisRunsOptions): RunStore {
   const { redis, keys } = parts
   return {
     async admit(run, options) {
       // Marked before it is accepted: should we die in between, somebody looks in vain, and not nobody.
-      const mark = await index.mark(run.sessionId)
+      const mark = await active.mark(run.sessionId)
       for (;;) {
         const admission = await tryToAdmit(run, options)
         if (admission === 'changed') continue
@@ -51,14 +53,14 @@ export function redisRuns({ parts, index, onClaimed, onLeftMarked }: RedisRunsOp
       }
     },
     async unfinished() {
-      const [marked, some] = [await index.marked(), await index.someOfAll()]
+      const [marked, some] = [await active.oldest(null), await index.someOfAll()]
       const known = new Set(marked.map(({ id }) => id))
       for (const one of some) if (!known.has(one.id)) await repair(one)
       const looked = await Promise.all(marked.map(async (one) => ({ ...one, session: await unfinishedOne(one.id) })))
       for (const { id, mark, ageMs, session } of looked) {
         if (session !== null || ageMs < LEFT_ALONE_MS) continue
         onLeftMarked(id)
-        await index.unmark(id, mark)
+        await active.unmark(id, mark)
       }
       return looked.flatMap(({ session }) => session ?? [])
     },
@@ -101,7 +103,7 @@ export function redisRuns({ parts, index, onClaimed, onLeftMarked }: RedisRunsOp
     ])
     const runId = textOf(first)
     if (loaded === null || runId === null || loaded.session.status !== 'idle') return null
-    const [mark, run] = [await index.mark(sessionId), await loadRun(parts, sessionId, runId)]
+    const [mark, run] = [await active.mark(sessionId), await loadRun(parts, sessionId, runId)]
     if (run === null) return 'changed'
     startRun(loaded.session, run, loaded.newest, now)
     const done = await commit(parts, loaded, { claim: 'grant', runs: [run], queue: 'pop' })
@@ -141,6 +143,6 @@ export function redisRuns({ parts, index, onClaimed, onLeftMarked }: RedisRunsOp
   async function repair({ id, ageMs }: Marked): Promise<void> {
     if (ageMs < LEFT_ALONE_MS) return
     if ((await load(parts, id)) === null) await index.drop(id)
-    else if ((await unfinishedOne(id)) !== null) await index.mark(id)
+    else if ((await unfinishedOne(id)) !== null) await active.mark(id)
   }
 }

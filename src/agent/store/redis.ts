@@ -6,7 +6,7 @@ import type { Bucket } from '../../kit/s3/bucket.ts'
 import { archiver } from './archiver.ts'
 import type { AgentStore, LogEntry, SessionLog, StoreLimits } from './port.ts'
 import { redisArchive } from './redis-archive.ts'
-import { sessionIndex } from './redis-index.ts'
+import { markedSet, sessionIndex } from './redis-index.ts'
 import { redisKeys } from './redis-keys.ts'
 import { redisLog } from './redis-log.ts'
 import { redisRuns } from './redis-runs.ts'
@@ -34,9 +34,11 @@ export function redisStore(options: RedisStoreOptions): AgentStore {
   const { maxSessions, maxLogEvents, maxLogBytes } = options
   const keys = redisKeys(prefix)
   const parts: RedisParts = { redis, keys, leaseMs, limits: { maxSessions, maxLogEvents, maxLogBytes } }
-  const index = sessionIndex(redis, keys, { maxSessions, isArchived: options.archive != null })
+  const index = sessionIndex(redis, keys, maxSessions)
+  const active = markedSet(redis, keys.active, keys.clock, options.archive ? [keys.warm] : [])
+  const warm = markedSet(redis, keys.warm, keys.clock)
   const archive = options.archive ? redisArchive(parts, options.archive.bucket) : null
-  const archiving = archive && options.archive ? archiver({ parts, index, archive, ...options.archive }) : null
+  const archiving = archive && options.archive ? archiver({ parts, warm, archive, ...options.archive }) : null
   const marks = new Map<string, { mark: string; isOver: boolean }>()
   const leases = redisLease({ redis, keysOf: keys.session, lifeMs: leaseMs })
   const log = redisLog(parts, archive)
@@ -46,6 +48,7 @@ export function redisStore(options: RedisStoreOptions): AgentStore {
     runs: redisRuns({
       parts,
       index,
+      active,
       onClaimed: (sessionId, mark) => void marks.set(sessionId, { mark, isOver: false }),
       onLeftMarked,
     }),
@@ -74,7 +77,7 @@ export function redisStore(options: RedisStoreOptions): AgentStore {
     await leases.release(claim)
     const own = marks.get(claim.key)
     marks.delete(claim.key)
-    if (own?.isOver) await index.unmark(claim.key, own.mark)
+    if (own?.isOver) await active.unmark(claim.key, own.mark)
   }
 }
 
