@@ -28,9 +28,10 @@ export const hubCommand: CommandSpec = {
   },
 }
 
-/** The hub, and the sim where no service is configured. */
+/** The hub, and the sim where no service is configured. Users' messages are taken once `pollAfter` has come. */
 export async function launchHub(
   settings: HubSettings,
+  pollAfter?: Promise<unknown>,
 ): Promise<{ hub: RunningHub; sim: RunningSim | null; url: string }> {
   // Not at the top: --help and the small commands need none of it.
   const { startHub } = await import('../hub/main.ts')
@@ -40,7 +41,7 @@ export async function launchHub(
   const token = sim?.botToken ?? settings.upstreamToken
   // The sim's bot is another after every start, and goes on where the last one was.
   const upstream = { url, token, ...(sim ? { source: 'sim' } : {}) }
-  const hub = await startHub({ ...settings, upstream }, log).catch(async (error: unknown) => {
+  const hub = await startHub({ ...settings, upstream, pollAfter }, log).catch(async (error: unknown) => {
     await sim?.stop()
     throw error
   })

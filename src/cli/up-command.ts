@@ -44,7 +44,12 @@ async function startAll(config: UpConfig, stops: (() => Promise<void>)[]): Promi
   const { hub: hubSettings, agent: agentSettings, bridge: bridgeSettings } = config
   await mkdir(config.dataDir, { recursive: true, mode: 0o700 })
   await mkdir(config.workspace, { recursive: true })
-  const { hub, sim, url } = await launchHub(hubSettings).catch(portIsTaken)
+  // A user who wrote before the first start is answered, too: nothing is taken before there is somebody to give it to.
+  let takeMessages = () => {}
+  const bridged = new Promise<void>((resolve) => {
+    takeMessages = resolve
+  })
+  const { hub, sim, url } = await launchHub(hubSettings, bridged).catch(portIsTaken)
   stops.push(async () => {
     await hub.stop()
     await sim?.stop()
@@ -62,6 +67,7 @@ async function startAll(config: UpConfig, stops: (() => Promise<void>)[]): Promi
     { log: jsonLog(bridgeSettings.logLevel), reclaim: true },
   )
   stops.push(() => bridge.stop())
+  takeMessages()
   banner('is up', [
     ...chatLines(sim?.url ?? null, url, hubSettings.upstreamToken),
     ['panel', `${hubUrl}/hub/ui`],

@@ -261,6 +261,8 @@ export interface HubConfig extends HubSettings {
     /** Which cursor belongs to it, where that does not follow from the address and the bot. */
     source?: string
   }
+  /** The service is not polled before this: for a client that starts beside the hub and is to get the first message. */
+  pollAfter?: Promise<unknown> | undefined
 }
 
 /** The settings, or everything that is wrong with them. */

@@ -41,6 +41,8 @@ export interface HubOptions {
   maxParked: number
   requestsPerSecond: number
   upstreamHoldMs: number
+  /** The service is not polled before this. */
+  pollAfter?: Promise<unknown> | undefined
   /** Where media is uploaded, for answers that do not say it. */
   cdnUrl: string
   /** null: clients reach the service's file store themselves. */
@@ -143,6 +145,7 @@ export async function openHub(options: HubOptions): Promise<Hub> {
         pacingMs: options.pacingMs,
         budget,
         upstreamHoldMs: options.upstreamHoldMs,
+        pollAfter: options.pollAfter,
         retry: options.retry,
         intake: { registry, bounds: BOUNDS, prefix: options.commandPrefix, onStored: tell },
         onLink: ({ state }) => figures.linkChanges.inc({ link: state }),

@@ -39,6 +39,8 @@ export interface LineOptions {
   budget: OutboundOptions['budget']
   /** How long the service holds a poll. */
   upstreamHoldMs: number
+  /** The service is not polled before this. */
+  pollAfter?: Promise<unknown> | undefined
   retry?: { firstRetryMs: number; mostRetryMs: number } | undefined
   intake: Omit<IntakeOptions, 'account' | 'cursorSource' | 'linkText' | 'store' | 'now'>
   onLink: Parameters<Link['onChange']>[0]
@@ -101,7 +103,7 @@ export function openLine(options: LineOptions): Line {
         isStoring = works
       }
       const ended = pollUpstream(
-        { upstream: to, link, keep, cursor, now, log, onStoring, ...options.retry },
+        { upstream: to, link, keep, cursor, after: options.pollAfter, now, log, onStoring, ...options.retry },
         stop.signal,
       )
       polling = { stop, ended }

@@ -125,6 +125,7 @@ export async function openHubService(options: ServiceOptions): Promise<HubServic
     maxParked: config.maxPolls,
     requestsPerSecond: config.requestsPerSecond,
     upstreamHoldMs: UPSTREAM_HOLD_MS,
+    pollAfter: config.pollAfter,
     cdnUrl,
     budget: config,
     media: cdn && {

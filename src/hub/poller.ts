@@ -1,3 +1,4 @@
+import { once } from 'node:events'
 import type { Log } from '../kit/log.ts'
 import { backoff, sleep } from '../kit/retry.ts'
 import type { Link } from './link.ts'
@@ -9,6 +10,8 @@ export interface PollerOptions {
   /** Keeps a batch and its cursor in one commit; the next poll comes only after it. */
   keep: (batch: UpstreamBatch) => Promise<void>
   cursor: string
+  /** Nothing is asked of the service before this. */
+  after?: Promise<unknown> | undefined
   now: () => number
   log: Log
   /** Told when batches cannot be stored, and when they can again. */
@@ -29,7 +32,7 @@ const MOST_QUICK_PAUSE_MS = 1_000
 
 /** Polls the service until `signal` aborts: one poll at a time, each after the batch before it is safe. Never throws. */
 export async function pollUpstream(
-  { upstream, link, keep, cursor: start, now, log, ...retry }: PollerOptions,
+  { upstream, link, keep, cursor: start, after, now, log, ...retry }: PollerOptions,
   signal: AbortSignal,
 ): Promise<void> {
   const pause = backoff({ firstMs: retry.firstRetryMs ?? FIRST_RETRY_MS, mostMs: retry.mostRetryMs ?? MOST_RETRY_MS })
@@ -45,6 +48,7 @@ export async function pollUpstream(
   /** The last call was never answered: that the next one is open shows nothing. */
   let timedOut = false
 
+  if (after) await Promise.race([after, once(signal, 'abort')])
   while (!signal.aborted) {
     try {
       if (announce) await greet()

@@ -1,7 +1,9 @@
+import { once } from 'node:events'
 import { connect } from 'node:net'
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { gate } from '../../test/support/gate.ts'
 import { type RawAnswer, rawRequest } from '../../test/support/raw-http.ts'
+import { verifies } from '../../test/support/verifies.ts'
 import { AppError } from './errors.ts'
 import { type ErrorAnswer, type HttpServer, httpServer, isLocalCaller, listen } from './http.ts'
 
@@ -304,4 +306,15 @@ test('a client that writes all of its body first still reads that it was too lar
   }
   app.server.closeAllConnections()
   await app.close()
+})
+
+verifies('up:stop:quick', async () => {
+  const other = httpServer({ bodyLimitBytes: 1_000, errorAnswer })
+  const at = await listen(other, { host: '127.0.0.1', port: 0 })
+  const accepted = once(other.server, 'connection')
+  const silent = connect(at.port, at.host)
+  const ended = once(silent, 'close')
+  await accepted
+  await other.close()
+  await ended
 })

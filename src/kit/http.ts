@@ -79,6 +79,7 @@ export function httpServer({
     clientErrorHandler: answerBrokenRequest,
   })
   const methodsOf = trackRoutes(app)
+  if (server === undefined) closeSilentToo(app.server)
   if (server === undefined) app.server.on('checkExpectation', refuseExpectation)
   app.decorateRequest('bodyText', '')
   app.decorateRequest('contentType', '')
@@ -116,7 +117,26 @@ export function plainServer(handler: RequestListener, requestTimeoutMs = REQUEST
   const server = createServer({ keepAliveTimeout: KEEP_ALIVE_MS, requestTimeout: requestTimeoutMs }, handler)
   server.on('checkExpectation', refuseExpectation)
   server.on('clientError', answerBrokenRequest)
+  closeSilentToo(server)
   return server
+}
+
+/**
+ * A connection that never said a word counts as busy in Node, and would hold up a close. Browsers open them on suspicion,
+ * and so does undici after an aborted call.
+ */
+function closeSilentToo(server: Server): void {
+  const sockets = new Set<Socket>()
+  server.on('connection', (socket: Socket) => {
+    sockets.add(socket)
+    socket.once('close', () => sockets.delete(socket))
+  })
+  const closeIdle = server.closeIdleConnections.bind(server)
+  // Part of every close, after which no connection comes any more.
+  server.closeIdleConnections = () => {
+    closeIdle()
+    for (const socket of sockets) if (socket.bytesRead === 0) socket.destroy()
+  }
 }
 
 function serverWith(first: NonNullable<HttpOptions['first']>, framework: RequestListener, requestTimeoutMs: number) {

@@ -43,17 +43,28 @@ verifies(
   },
 )
 
-verifies('up:config:real', async () => {
-  const cwd = temporaryFolder()
-  const sim = runCli(['sim', '--addr', '127.0.0.1:0', '--bot-token', 'bot@im.bot:t'])
-  const simUrl = await vi.waitFor(
-    () => {
-      const url = /bot api +(http:\S+?)\/ilink/.exec(sim.output())?.[1]
-      expect(url).toBeDefined()
-      return String(url)
+verifies('up:start:backlog', async () => {
+  const simUrl = await startSim()
+  await ask(`${simUrl}/sim/say`, { user: 'ann', text: 'hello' })
+  const up = await startUp(ANY_PORTS, temporaryFolder(), {
+    RELAY_UPSTREAM_URL: simUrl,
+    RELAY_UPSTREAM_TOKEN: 'bot@im.bot:t',
+  })
+  const texts = await vi.waitFor(
+    async () => {
+      const { messages } = await ask(`${simUrl}/sim/conversation?user=ann`)
+      expect(messages.length).toBeGreaterThan(1)
+      return messages.slice(1).map(({ text }: { text: string }) => text)
     },
     { timeout: 30_000 },
   )
+  expect(texts).toEqual([expect.stringMatching(/^This is the demo model/)])
+  expect(await ask(`${up.hub}/hub/dead-letters`)).toMatchObject({ total: 0 })
+})
+
+verifies('up:config:real', async () => {
+  const cwd = temporaryFolder()
+  const simUrl = await startSim()
   const up = await startUp([...ANY_PORTS, '--model', 'openai-compatible:some-model'], cwd, {
     RELAY_UPSTREAM_URL: simUrl,
     RELAY_UPSTREAM_TOKEN: 'bot@im.bot:t',
@@ -102,3 +113,16 @@ verifies('up:config:port-taken', async () => {
     expect.stringMatching(/^ {2}- --log-level must be one of/),
   ])
 })
+
+/** A sim of its own, whose bot has the token `bot@im.bot:t`. */
+function startSim(): Promise<string> {
+  const sim = runCli(['sim', '--addr', '127.0.0.1:0', '--bot-token', 'bot@im.bot:t'])
+  return vi.waitFor(
+    () => {
+      const url = /bot api +(http:\S+?)\/ilink/.exec(sim.output())?.[1]
+      expect(url).toBeDefined()
+      return String(url)
+    },
+    { timeout: 30_000 },
+  )
+}

@@ -108,6 +108,14 @@ export const product = {
     source: UP,
     behaviour: 'Its bridge is registered as a fallback, so that other clients come first.',
   },
+  'up:start:backlog': {
+    source: UP,
+    behaviour: 'Who wrote before the first start is answered: users are heard only once the agent is there.',
+  },
+  'up:stop:quick': {
+    source: UP,
+    behaviour: 'Connections that never said a word (browsers open them on suspicion) do not hold up the end.',
+  },
   'up:stop:clean': {
     source: UP,
     behaviour: 'Ctrl-C stops all of it cleanly, and started again it goes on in the same sessions of the bridge.',
