@@ -1,4 +1,4 @@
-import { readFile, realpath } from 'node:fs/promises'
+import { readFile, realpath, stat } from 'node:fs/promises'
 import { AppError } from '../kit/errors.ts'
 import { listen } from '../kit/http.ts'
 import type { Log } from '../kit/log.ts'
@@ -87,6 +87,8 @@ async function startWith(
       `The workspace ${settings.workspace} is not there; make it, or name another with --workspace.`,
     )
   })
+  if (!(await stat(root)).isDirectory())
+    throw new AppError('no_workspace', `The workspace ${settings.workspace} is a file; name a folder with --workspace.`)
   const sandbox = await probeSandbox()
   const policy: ShellPolicy = {
     mode: settings.unsafeShell ? 'unsafe' : 'sandbox',

@@ -75,6 +75,7 @@ for (const [args, env] of [
 
 test.each([
   [['--workspace', '/no/such/folder'], /--workspace/],
+  [['--workspace', '/etc/passwd'], /is a file.*--workspace/],
   [['--model', 'nobody:knows'], /nobody/],
   [['--mcp-config', '/no/such/file'], /--mcp-config/],
 ])('what cannot work (%j) is told in a sentence, without a stack', async (args, says) => {

@@ -256,6 +256,15 @@ verifies('agent:workspace:escape', 'a workspace outside the root is refused and 
   for (const workspace of ['../elsewhere', '/etc', `${agent.workspace}/../x`]) {
     const { status, body } = await agent.call('POST', '/sessions', { body: { workspace } })
     expect([status, body.error.code], workspace).toEqual([422, 'workspace_outside'])
+    expect(body.error.details).toEqual({ field: 'workspace' })
   }
   expect(existsSync(join(agent.workspace, '../elsewhere'))).toBe(false)
+})
+
+verifies('agent:workspace:file', 'a workspace that is a file is refused, by its name', async () => {
+  const agent = await startTestAgent()
+  writeFileSync(join(agent.workspace, 'notes.txt'), 'a file')
+  const { status, body } = await agent.call('POST', '/sessions', { body: { workspace: 'notes.txt' } })
+  expect([status, body.error.code]).toEqual([422, 'workspace_not_a_folder'])
+  expect(body.error).toMatchObject({ message: expect.stringContaining('notes.txt'), details: { field: 'workspace' } })
 })

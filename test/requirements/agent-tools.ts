@@ -48,6 +48,10 @@ export const agentTools = {
     source: 'design/agent-decisions.md: Tools and sandbox',
     behaviour: 'A workspace that leads out of the root is 422 and not made.',
   },
+  'agent:workspace:file': {
+    source: 'issue 3: What must show (bad input)',
+    behaviour: 'A workspace that is a file is 422, and the server does not start on one.',
+  },
   'agent:workspace:root': {
     source: 'design/agent-decisions.md: Tools and sandbox',
     behaviour: 'Without a workspace a session works in the root itself.',

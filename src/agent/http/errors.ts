@@ -21,6 +21,7 @@ const STATUS: Record<string, number> = {
   unknown_model: 422,
   model_not_configured: 422,
   workspace_outside: 422,
+  workspace_not_a_folder: 422,
   outside_workspace: 422,
   queue_full: 429,
   too_many_requests: 429,
