@@ -39,8 +39,11 @@ export function runSetup(options: RunSetupOptions): RunSetup {
       const kind = session.planMode ? (isApproved(transcript, run) ? 'approved' : 'planning') : 'free'
       return assemble({ session, run, state, kind, signal, asks: true })
     },
-    prepareAlone: (session, run, signal) =>
-      assemble({ session, run, state: new Map(), kind: 'free', signal, asks: false }),
+    async prepareAlone(session, run, signal) {
+      const state: ToolState = new Map()
+      const prepared = await assemble({ session, run, state, kind: 'free', signal, asks: false })
+      return { ...prepared, close: () => options.closeTools(state) }
+    },
     async forget(sessionId) {
       const state = states.get(sessionId)
       states.delete(sessionId)

@@ -118,18 +118,30 @@ export function statelessRuns(options: StatelessOptions): StatelessRuns {
       options.onFinished(finishReason, now() - startedAt, usage)
       return { runId, finishReason, messages, usage }
     }
-    try {
-      const prepared = await setup.prepareAlone({ model, systemPrompt, workspace: root }, { model, limits }, signal)
-      onEvent({ type: 'run_started', goal, model: prepared.provider.name }, runId)
-      const maxSteps = order.maxSteps ?? options.maxSteps
-      const loop = runAgent({ ...prepared, runId, transcript: [first], stepsBefore: 0, maxSteps, signal, now })
-      for (;;) {
-        const { done, value } = await loop.next()
-        if (!done) keep(value)
-        // Nobody can be asked here: a plan would be the end.
-        else if (value.type === 'plan') return finish('ProviderStop')
-        else return finish(value.reason === 'Cancelled' ? why() : value.reason)
+    /** Why it ended. By then its background commands have ended too: nobody could ask for them any more. */
+    const work = async (): Promise<FinishReason> => {
+      const { close, ...prepared } = await setup.prepareAlone(
+        { model, systemPrompt, workspace: root },
+        { model, limits },
+        signal,
+      )
+      try {
+        onEvent({ type: 'run_started', goal, model: prepared.provider.name }, runId)
+        const maxSteps = order.maxSteps ?? options.maxSteps
+        const loop = runAgent({ ...prepared, runId, transcript: [first], stepsBefore: 0, maxSteps, signal, now })
+        for (;;) {
+          const { done, value } = await loop.next()
+          if (!done) keep(value)
+          // Nobody can be asked here: a plan would be the end.
+          else if (value.type === 'plan') return 'ProviderStop'
+          else return value.reason === 'Cancelled' ? why() : value.reason
+        }
+      } finally {
+        await close()
       }
+    }
+    try {
+      return finish(await work())
     } catch (error) {
       if (signal.aborted) return finish(why())
       const { reason, error: told } = failureOf(error, log, { id: runId })

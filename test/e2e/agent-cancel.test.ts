@@ -47,6 +47,20 @@ verifies('agenthttp:cancel:shell', async () => {
   expect((await shell.finish(id, 'hello')).at(-1)?.data.finish_reason).toBe('NoMoreToolCalls')
 })
 
+verifies('agent:alone:stateless', 'a command in the background ends with the run that nobody can ask', async () => {
+  const { agent: probe } = await startTestAgent({ unsafeShell: false })
+  const seconds = String(100_000 + Math.floor(Math.random() * 100_000))
+  const start = { name: 'shell', input: { command: `sleep ${seconds}`, run_in_background: true } }
+  const agent = await startTestAgent({
+    unsafeShell: probe.shellOff !== null,
+    script: [[{ tool_calls: [start] }], [{ text: 'It runs.' }]],
+  })
+  const { status, body } = await agent.call('POST', '/run', { body: { goal: 'go' } })
+  expect([status, body.finish_reason]).toEqual([200, 'NoMoreToolCalls'])
+  expect(JSON.stringify(body.messages)).toContain('It runs in the background')
+  expect(execFileSync('ps', ['-eo', 'args'], { encoding: 'utf8' })).not.toContain(`sleep ${seconds}`)
+})
+
 verifies('agenthttp:cancel:plan', async () => {
   const agent = await startTestAgent()
   const id = await agent.session()
