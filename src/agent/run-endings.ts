@@ -92,12 +92,16 @@ export function proposalEntry(
 }
 
 const RETRY = { firstMs: 50, mostMs: 5_000 }
+const STUCK_AFTER = 3
 
 /**
  * Writes what must not be lost, again and again while the store cannot (a full disk), until `signal` aborts: then it is
- * left to the next start, which ends the run.
+ * left to the next start, which ends the run. `onStuck` hears of it when that takes long.
  */
-export async function untilKept(write: () => Promise<unknown>, signal: AbortSignal, log: Log): Promise<void> {
+export async function untilKept(
+  write: () => Promise<unknown>,
+  { signal, log, onStuck }: { signal: AbortSignal; log: Log; onStuck: (error: unknown) => void },
+): Promise<void> {
   const pause = backoff(RETRY)
   for (;;) {
     try {
@@ -107,6 +111,7 @@ export async function untilKept(write: () => Promise<unknown>, signal: AbortSign
       const mayRetry = error instanceof AppError && error.code === 'store_failed' && !signal.aborted
       if (!mayRetry) throw error
       if (pause.failures === 0) log.error('the end of a run cannot be stored; it is tried again', { error })
+      if (pause.failures === STUCK_AFTER) onStuck(error)
       await sleep(pause.next(), signal)
     }
   }

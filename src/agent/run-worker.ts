@@ -27,6 +27,8 @@ export interface Active {
   /** Why it was aborted; a reader of `done` sees this. */
   reason: FinishReason
   ended: Promise<void>
+  /** Aborted, with the error as its reason, while the end cannot be stored: who waits for it is told. */
+  unkept: AbortController
 }
 
 /** Works on one run, from its start or after a plan, up to its end or the next plan. */
@@ -47,7 +49,7 @@ export function runWorker(options: RunWorkerOptions, stopping: AbortSignal): Run
       if (ending === null) return
       // The loop knows that it was cancelled, not why.
       if (ending.type === 'finished' && ending.reason === 'Cancelled') ending.reason = one.reason
-      await conclude(started, ending, run.activeMs + (now() - startedAt))
+      await conclude(started, ending, run.activeMs + (now() - startedAt), one)
     } finally {
       clearTimeout(clock)
       unlisten()
@@ -99,7 +101,12 @@ export function runWorker(options: RunWorkerOptions, stopping: AbortSignal): Run
     return wasAborted ? { type: 'finished', reason: one.reason } : failureOf(error, log, run)
   }
 
-  async function conclude({ run, claim }: Started, ending: LoopResult | Finished, activeMs: number): Promise<void> {
+  async function conclude(
+    { run, claim }: Started,
+    ending: LoopResult | Finished,
+    activeMs: number,
+    one: Active,
+  ): Promise<void> {
     const isPlan = ending.type === 'plan'
     const write = () =>
       append(
@@ -109,7 +116,8 @@ export function runWorker(options: RunWorkerOptions, stopping: AbortSignal): Run
           : endingEntry(run, ending, activeMs, now()),
       )
     try {
-      await untilKept(write, stopping, log)
+      await untilKept(write, { signal: stopping, log, onStuck: (error) => one.unkept.abort(error) })
+      one.unkept = new AbortController()
     } catch (error) {
       if (isTakenOver(error)) return
       throw error

@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'vitest'
+import { verifies } from '../../test/support/verifies.ts'
 import { memoryDoorbell } from '../kit/doorbell.ts'
 import { AppError } from '../kit/errors.ts'
 import type { Claim } from '../kit/lease.ts'
@@ -91,6 +92,26 @@ describe('while the store cannot write', () => {
     await bench.until('done')
     expect(failures).toBe(3)
     expect(bench.finished).toEqual(['NoMoreToolCalls'])
+  })
+
+  verifies('agentstore:disk:cancel', async () => {
+    const bench = await runnerBench(STALLS)
+    const { append } = bench.store.log
+    let full = true
+    bench.store.log.append = async (claim, entry) => {
+      if (full && entry.events.some(({ type }) => type === 'done'))
+        throw new AppError('store_failed', 'The disk is full.')
+      return append(claim, entry)
+    }
+    await bench.submit('go')
+    await bench.until('partial_message')
+    await expect(bench.runner.cancel('s1')).rejects.toMatchObject({ code: 'store_failed' })
+    await expect(bench.runner.forget('s1')).rejects.toMatchObject({ code: 'store_failed' })
+    await expect(bench.submit('other', { whenBusy: 'interrupt' })).rejects.toMatchObject({ code: 'store_failed' })
+    full = false
+    await bench.until('done')
+    expect(bench.finished).toEqual(['Cancelled'])
+    await expect(bench.runner.cancel('s1')).resolves.toEqual(expect.any(Boolean))
   })
 
   test('a run ends with an error that says so', async () => {

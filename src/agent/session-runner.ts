@@ -22,7 +22,10 @@ export interface RunOrder {
 /** Runs the sessions of this process: one run at a time in each, every run with exactly one `done`. */
 export interface SessionRunner {
   submit(session: Session, order: RunOrder): Promise<Run>
-  /** Ends the active run now: the model call is aborted and running tools are killed. True when there was one. */
+  /**
+   * Ends the active run now: the model call is aborted and running tools are killed. True when there was one. Fails with
+   * `store_failed` while its end cannot be stored.
+   */
   cancel(sessionId: string): Promise<boolean>
   /**
    * Ends the wait for a plan, exactly once; the same decision again gets the same answer. Fails with `no_plan`, or with
@@ -135,6 +138,7 @@ export function sessionRunner(options: SessionRunnerOptions): SessionRunner {
       abort: new AbortController(),
       reason: 'Cancelled',
       ended: Promise.resolve(),
+      unkept: new AbortController(),
     }
     active.set(sessionId, one)
     if (stopping.signal.aborted) end(one, 'Interrupted')
@@ -162,7 +166,7 @@ export function sessionRunner(options: SessionRunnerOptions): SessionRunner {
     const one = active.get(sessionId)
     if (one !== undefined) {
       end(one, 'Cancelled')
-      await one.ended.catch(() => undefined)
+      await Promise.race([one.ended.catch(() => undefined), failed(one.unkept.signal)])
     }
     const session = await store.sessions.get(sessionId)
     if (session === null || session.activeRunId === null) return one !== undefined
@@ -305,4 +309,12 @@ export function sessionRunner(options: SessionRunnerOptions): SessionRunner {
       activeMs: 0,
     }
   }
+}
+
+/** Rejects with the reason of the abort. */
+function failed(signal: AbortSignal): Promise<never> {
+  return new Promise((_, reject) => {
+    if (signal.aborted) reject(signal.reason)
+    signal.addEventListener('abort', () => reject(signal.reason), { once: true })
+  })
 }

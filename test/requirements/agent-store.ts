@@ -36,6 +36,11 @@ export const agentStore = {
     source: STATE,
     behaviour: 'While the disk is full writes are refused with 503 and what to do; nothing acknowledged is lost.',
   },
+  'agentstore:disk:cancel': {
+    source: 'issue 3: Why; docs/operations.md',
+    behaviour:
+      'While the end of a run cannot be stored, who cancels it, deletes its session or interrupts it is told so and does not hang; the run is Cancelled when it can.',
+  },
   'agentstore:crash:one-done': {
     source: SHOWN,
     behaviour: 'After any number of kill -9 every accepted run has exactly one done.',
