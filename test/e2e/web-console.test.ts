@@ -1,6 +1,6 @@
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import type { BrowserContextOptions, Page } from 'playwright-core'
+import type { BrowserContextOptions, Locator, Page } from 'playwright-core'
 import { expect, test, vi } from 'vitest'
 import { madeElements, seriousProblems, testBrowser } from '../support/browser.ts'
 import { overflow } from '../support/panel.ts'
@@ -24,6 +24,14 @@ const say = async (page: Page, text: string) => {
   await page.getByLabel('What the agent is to do').fill(text)
   await page.keyboard.press('Enter')
 }
+
+/** Whether a person sees it: inside the part that scrolls, and not under the box to write in. */
+const inSight = (element: Locator) =>
+  element.evaluate((button) => {
+    const { top, bottom } = button.getBoundingClientRect()
+    const box = button.closest('.scroll')?.getBoundingClientRect()
+    return box !== undefined && top >= box.top && bottom <= box.bottom
+  })
 
 verifies(['web:console:run', 'web:console:sessions'], async () => {
   const agent = await startTestAgent()
@@ -98,21 +106,26 @@ verifies('web:console:live', async () => {
 verifies('web:console:plan', async () => {
   const agent = await startTestAgent()
   const session = await agent.session({ title: 'Planned' })
-  const { page, problems } = await openConsole(agent, { session })
+  const { page, problems } = await openConsole(agent, { session, viewport: { width: 1000, height: 520 } })
   await say(page, 'plan: tidy up')
   const plan = page.getByRole('textbox', { name: /^Plan/ })
   await plan.waitFor()
+  // Little of it fits beside the box to write in: what is to be decided is in sight nevertheless.
+  await until(() => inSight(page.getByRole('button', { name: 'Approve' })))
   expect(await plan.inputValue()).toBe('tidy up')
   await plan.fill('tidy up, but keep the notes')
   await page.getByRole('button', { name: 'Approve with my changes' }).click()
-  await page.getByText('approved').first().waitFor()
-  await page.getByText('keep the notes').first().waitFor()
+  await page.locator('.plan').getByText('approved').waitFor()
+  await page.locator('.said.agent').getByText('keep the notes').waitFor()
   await page.getByText('Done.').waitFor()
+  expect(await page.getByRole('log').locator('.tool').allTextContents()).toEqual([
+    expect.stringMatching(/propose_plan.*done/),
+  ])
 
   await say(page, 'plan: throw all away')
   await page.getByLabel('why').fill('no, never')
   await page.getByRole('button', { name: 'Reject' }).click()
-  await page.getByText('rejected').waitFor()
+  await page.locator('.plan').getByText('rejected').waitFor()
   await until(async () => (await page.getByText('Done.').count()) === 2)
   expect(problems).toEqual([])
 })

@@ -16,6 +16,8 @@ export const STATUS = {
   awaiting_plan: { text: 'waits for you', tone: 'warn' },
 } as const
 
+const NEAR_END_PX = 80
+
 /** How a session is called. */
 export function nameOf({ title, session_id }: { title: string | null; session_id: string }): string {
   return title || `Session ${session_id.slice(0, 8)}`
@@ -31,9 +33,13 @@ export function Session({ id, onChanged }: { id: string; onChanged: () => void }
     () => (replaying ? [] : pastItems(details?.transcript ?? [], items)),
     [details, items, replaying],
   )
+  // Whether a person reads the end. Asked when they scroll, not when something has come: a plan is taller than a page.
+  const follows = useRef(true)
+  const onScroll = ({ currentTarget: box }: { currentTarget: HTMLElement }) => {
+    follows.current = box.scrollHeight - box.scrollTop - box.clientHeight < NEAR_END_PX
+  }
   useEffect(() => {
-    const box = end.current?.parentElement
-    if (box && box.scrollHeight - box.scrollTop - box.clientHeight < 240) end.current?.scrollIntoView({ block: 'end' })
+    if (follows.current) end.current?.scrollIntoView({ block: 'end' })
   }, [items])
   if (session.gone) {
     return (
@@ -49,6 +55,7 @@ export function Session({ id, onChanged }: { id: string; onChanged: () => void }
       <div
         class="scroll"
         role="log"
+        onScroll={onScroll}
         // biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls must be reached by keyboard
         tabIndex={0}
         aria-label="What was said and done"

@@ -15,6 +15,7 @@ export function createTimeline(): Timeline {
   return {
     add({ name, data, id }) {
       if (name === 'done') closeRun(text(data.run_id))
+      if (name === 'plan_decided') closeProposal(text(data.run_id))
       const item = itemOf(name, data, id)
       if (item !== null) put(item)
     },
@@ -65,6 +66,14 @@ export function createTimeline(): Timeline {
       if (item.kind === 'text' && item.live) put({ ...item, live: false })
       if (item.kind === 'tool' && item.success === null)
         put({ ...item, success: false, output: item.output ?? 'It did not come to an end.' })
+    }
+  }
+
+  /** A plan that was answered is what the call of the tool was for, whatever the answer. */
+  function closeProposal(run: string): void {
+    for (const item of items) {
+      const isOpen = item.kind === 'tool' && item.name === 'propose_plan' && item.success === null
+      if (isOpen && item.key.startsWith(`${run}:`)) put({ ...item, success: true, output: 'It was answered.' })
     }
   }
 
