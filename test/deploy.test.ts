@@ -19,10 +19,10 @@ verifies('deploy:settings:known', () => {
     ['agent', 'bridge', 'hub', 'up'].map((name) => `deploy/switchboard-${name}.service`),
   )
   const unknown = [...UNITS, ...CONTAINERS].flatMap(({ path, text }) => {
-    const names = [...text.matchAll(/\b(?:RELAY|AGENT|BRIDGE|SIM|SWITCHBOARD)_[A-Z_]+/g)].map(([name]) => name)
+    const names = [...text.matchAll(/\b(?:RELAY|AGENT|BRIDGE|SIM|SWITCHBOARD)_[A-Z0-9_]+/g)].map(([name]) => name)
     const started = [...text.matchAll(/(?:cli\.js |command: \[|CMD \[")([a-z]+)\b/g)]
       .map(([, name = '']) => name)
-      .filter((name) => name !== 'valkey' && name !== 'node')
+      .filter((name) => !['valkey', 'node', 'server'].includes(name))
     expect(started.length, path).toBeGreaterThan(0)
     return [
       ...names.filter((name) => !source.includes(`'${name}'`)),
