@@ -13,8 +13,8 @@ import { Type } from 'typebox'
 import { checker } from '../src/kit/schema.ts'
 import { type AgentCall, FannedOut, Ran } from './agent/calls.ts'
 import { type AgentServer, FAN_OUT_CALLS, startAgent, startBareAgent, teachBare } from './agent/servers.ts'
-import { type Figure, type FigureKind, figureOf, type Pair, quantile, type Run, tableOf } from './figures.ts'
-import { describeMachine } from './machine.ts'
+import { brief, type Figure, type FigureKind, figureOf, type Pair, quantile, type Run, tableOf } from './figures.ts'
+import { describeMachine, machineText } from './machine.ts'
 import { endAll, type Part, startPart, TSX } from './processes.ts'
 
 const FULL = { pairs: 3, runs: 1_000, atOnce: 3_000, idle: 10_000 }
@@ -85,8 +85,7 @@ async function run(): Promise<void> {
   const wanted = Object.entries(PARTS).filter(([name]) => names.includes(name))
   if (wanted.length === 0) throw new Error(`--only takes ${Object.keys(PARTS).join(', ')}.`)
   const machine = await describeMachine(folder)
-  const { cores, cpu, node, busyPercent, fsyncMs } = machine
-  console.log(`${cores} × ${cpu}, Node ${node}; fsync ${fsyncMs} ms; busy with other things: ${busyPercent} %`)
+  console.log(machineText(machine))
   console.log(`The server and its callers are a process each. State: ${options.durable ? 'on disk' : 'in memory'}.\n`)
   const figures: Figure[] = []
   for (const [name, { kinds, measure }] of wanted) {
@@ -103,7 +102,7 @@ async function inPairs(name: string, measure: (server: AgentServer) => Promise<R
   const nodeArgs = options.profile ? ['--cpu-prof', '--cpu-prof-dir', options.profile] : []
   for (let index = 0; index < SIZES.pairs; index += 1) {
     const dataDir = options.durable ? mkdtempSync(join(folder, 'data-')) : undefined
-    const agent = await startAgent(folder, nodeArgs, dataDir)
+    const agent = await startAgent(folder, nodeArgs, { dataDir })
     const bare = await startBareAgent()
     await teachBare(agent, bare)
     const pair = { ours: await measure(agent), bare: await measure(bare) }
@@ -179,9 +178,4 @@ async function ask(call: AgentCall): Promise<unknown> {
 
 function askPart(part: Part, call: AgentCall): Promise<unknown> {
   return part.ask(call, CALL_MS, call.do)
-}
-
-function brief(run: Run): string {
-  const parts = Object.entries(run).map(([id, value]) => `${id} ${value >= 100 ? Math.round(value) : value.toFixed(2)}`)
-  return parts.join(', ')
 }

@@ -33,6 +33,20 @@ export interface Figure {
   isMet: boolean | null
 }
 
+/** What one more costs when there are so many. */
+export interface Point {
+  size: number
+  cost: number
+}
+
+/** How a cost grows. */
+export interface Series {
+  id: string
+  name: string
+  unit: string
+  points: Point[]
+}
+
 /** The figure that these pairs of runs give. */
 export function figureOf({ id, name, unit, aim }: FigureKind, pairs: readonly Pair[]): Figure {
   const ours = spreadOf(pairs.map((pair) => pair.ours[id] ?? Number.NaN))
@@ -49,8 +63,8 @@ export function tableOf(figures: readonly Figure[], server: string): string {
       unit === '' ? name : `${name}, ${unit}`,
       number(ours.median),
       number(bare.median),
-      ratio.median.toFixed(2),
-      `${ratio.least.toFixed(2)}–${ratio.most.toFixed(2)}`,
+      Number.isNaN(ratio.median) ? '' : ratio.median.toFixed(2),
+      Number.isNaN(ratio.median) ? '' : `${ratio.least.toFixed(2)}–${ratio.most.toFixed(2)}`,
       aim ?? '',
       isMet === null ? '' : isMet ? 'met' : 'NOT MET',
     ]),
@@ -71,11 +85,19 @@ export function quantile(values: readonly number[], share: number): number {
   return sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * share))] ?? Number.NaN
 }
 
+/** What one run found, in a line. */
+export function brief(run: Run): string {
+  const parts = Object.entries(run).map(([id, value]) => `${id} ${value >= 100 ? Math.round(value) : value.toFixed(2)}`)
+  return parts.join(', ')
+}
+
 function spreadOf(values: readonly number[]): Spread {
   return { median: quantile(values, 0.5), least: Math.min(...values), most: Math.max(...values) }
 }
 
-function number(value: number): string {
+/** As a table shows it; nothing where nothing was measured. */
+export function number(value: number): string {
+  if (Number.isNaN(value)) return ''
   if (value >= 100) return Math.round(value).toLocaleString('en')
   return value.toFixed(value >= 10 ? 1 : 2)
 }

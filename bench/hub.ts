@@ -11,7 +11,7 @@ import { parseArgs } from 'node:util'
 import { silentLog } from '../src/kit/log.ts'
 import { startSim } from '../src/sim/main.ts'
 import { type Figure, type FigureKind, figureOf, type Pair, type Run, tableOf } from './figures.ts'
-import { describeMachine } from './machine.ts'
+import { describeMachine, machineText } from './machine.ts'
 import { inPairs } from './pairs.ts'
 import { endAll, startPart, TSX } from './processes.ts'
 import {
@@ -83,8 +83,7 @@ async function run(): Promise<void> {
   const wanted = Object.entries(PARTS).filter(([name]) => names.includes(name))
   if (wanted.length === 0) throw new Error(`--only takes ${Object.keys(PARTS).join(', ')}.`)
   const machine = await describeMachine(folder)
-  const { cores, cpu, node, busyPercent, fsyncMs } = machine
-  console.log(`${cores} × ${cpu}, Node ${node}; fsync ${fsyncMs} ms; busy with other things: ${busyPercent} %`)
+  console.log(machineText(machine))
   console.log('The service, the server and the clients are a process each and share these cores.\n')
   const sim = await startSim({ host: '127.0.0.1', port: 0, botToken: 'bench', holdMs: 35_000, log: silentLog })
   const load = startPart('the load generator', [...TSX, fileURLToPath(new URL('./load.ts', import.meta.url))])

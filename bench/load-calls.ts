@@ -8,6 +8,8 @@ export const LoadCall = Type.Union([
     port: Type.Integer(),
     tokens: Type.Array(Type.String()),
     echo: Type.Boolean(),
+    /** Client after client goes to the next of these instead. */
+    ports: Type.Optional(Type.Array(Type.Integer())),
   }),
   /** Forgets what was received and waits for a new run of numbered messages. */
   Type.Object({ do: Type.Literal('expect'), run: Type.Integer(), count: Type.Integer() }),

@@ -28,7 +28,9 @@ async function act(call: LoadCall): Promise<unknown> {
   if (problem !== undefined) throw new Error(problem)
   switch (call.do) {
     case 'poll':
-      clients = call.tokens.map((token) => openClient(call.port, token, call.echo))
+      clients = call.tokens.map((token, index) =>
+        openClient(call.ports?.[index % call.ports.length] ?? call.port, token, call.echo),
+      )
       await Promise.all(clients.map(({ polling }) => polling.opened))
       return
     case 'expect':

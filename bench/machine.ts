@@ -31,6 +31,11 @@ export async function describeMachine(folder: string): Promise<Machine> {
   }
 }
 
+/** The machine in a line. */
+export function machineText({ cores, cpu, node, busyPercent, fsyncMs }: Machine): string {
+  return `${cores} × ${cpu}, Node ${node}; fsync ${fsyncMs} ms; busy with other things: ${busyPercent} %`
+}
+
 /** Milliseconds that all cores were busy, and that there were, since the start of the machine. */
 export function machineCpuMs(): { busy: number; total: number } {
   const all = cpus().map(({ times: { user, nice, sys, irq, idle } }) => ({ busy: user + nice + sys + irq, idle }))

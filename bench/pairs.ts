@@ -1,6 +1,6 @@
 import { mkdtempSync } from 'node:fs'
 import { join } from 'node:path'
-import type { Pair, Run } from './figures.ts'
+import { brief, type Pair, type Run } from './figures.ts'
 import { machineCpuMs } from './machine.ts'
 import { type Stage, stageCpuMs } from './scenarios.ts'
 import { type Server, startBare, startHub } from './servers.ts'
@@ -52,9 +52,4 @@ async function watched(stage: Stage, server: Server, measure: (server: Server) =
   const [oursAfter, after] = [await ours(), machineCpuMs()]
   const others = after.busy - before.busy - (oursAfter - oursBefore)
   return { ...found, othersPercent: Math.max(0, (100 * others) / (after.total - before.total)) }
-}
-
-function brief(run: Run): string {
-  const parts = Object.entries(run).map(([id, value]) => `${id} ${value >= 100 ? Math.round(value) : value.toFixed(2)}`)
-  return parts.join(', ')
 }

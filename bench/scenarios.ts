@@ -19,7 +19,8 @@ let runs = 0
 
 /** Has every client of a server poll, and resolves when all are parked. */
 export async function parkAll({ load }: Stage, server: Server, { echo = false } = {}): Promise<void> {
-  await ask(load, { do: 'poll', port: server.port, tokens: [...server.tokens], echo })
+  const { port, ports, tokens } = server
+  await ask(load, { do: 'poll', port, tokens: [...tokens], echo, ...(ports ? { ports: [...ports] } : {}) })
   await server.untilParked(server.tokens.length)
 }
 

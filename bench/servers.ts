@@ -6,10 +6,12 @@ import { type Part, startPart, TSX, within } from './processes.ts'
 
 /** One of the two relays, with its clients: client `i` gets what user `i` says. */
 export interface Server {
-  readonly name: 'hub' | 'bare'
+  readonly name: 'hub' | 'bare' | 'peer'
   /** Its bot account at the sim. */
   readonly bot: string
   readonly port: number
+  /** Of all its nodes, where it has several. */
+  readonly ports?: readonly number[]
   readonly tokens: readonly string[]
   /** Resolves when `count` polls are parked in it. */
   untilParked(count: number): Promise<void>
@@ -33,8 +35,8 @@ export interface HubPlan extends Plan {
   nodeArgs?: string[]
 }
 
-// Nothing but messages ends a poll during a run.
-const HOLD_MS = 600_000
+/** Nothing but messages ends a poll during a run. */
+export const HOLD_MS = 600_000
 const START_MS = 15_000
 const SETTLE_MS = 120_000
 const AT_ONCE = 64
@@ -84,7 +86,8 @@ export function userName(index: number): string {
   return `u${index}`
 }
 
-function tokenOf(sim: RunningSim, bot: string): string {
+/** The token of a bot account at the sim, which is made when it is not there. */
+export function tokenOf(sim: RunningSim, bot: string): string {
   const token = `${bot}:token`
   const isThere = sim.control.state().bots.some(({ name }) => name === bot)
   return isThere ? token : sim.control.accounts.add({ name: bot, token }).bot_token
@@ -108,7 +111,7 @@ function server(
 }
 
 /** Registers clients and has user `i` choose client `i`. */
-async function populate(url: string, { sim, bot, clients: count }: Plan): Promise<string[]> {
+export async function populate(url: string, { sim, bot, clients: count }: Plan): Promise<string[]> {
   const admin = hubAdmin({ url })
   const names = Array.from({ length: count }, (_, index) => `c${index}`)
   const tokens: string[] = []

@@ -10,6 +10,8 @@ export const AgentCall = Type.Union([
     port: Type.Integer(),
     sessions: Type.Array(Type.String()),
     atOnce: Type.Integer(),
+    /** Connection after connection goes to the next of these instead. */
+    ports: Type.Optional(Type.Array(Type.Integer())),
   }),
   /** Opens that many streams of one session. */
   Type.Object({
@@ -21,6 +23,14 @@ export const AgentCall = Type.Union([
   /** Starts a run in that session, and answers once every stream has its `done`. */
   Type.Object({ do: Type.Literal('fanOut'), port: Type.Integer(), session: Type.String() }),
   Type.Object({ do: Type.Literal('hangUp') }),
+  /** Starts runs at one port, one after the other, read there and at another; answers how much later events came there. */
+  Type.Object({
+    do: Type.Literal('follow'),
+    port: Type.Integer(),
+    remotePort: Type.Integer(),
+    session: Type.String(),
+    runs: Type.Integer(),
+  }),
   /** Answers the milliseconds of CPU that the load generator has used. */
   Type.Object({ do: Type.Literal('tellCpu') }),
 ])
@@ -33,6 +43,10 @@ export const Ran = Type.Object({
   doneMs: Type.Array(Type.Number()),
 })
 export type Ran = Static<typeof Ran>
+
+/** Milliseconds from an event at the reader nearby to the same event at the one far away. */
+export const Followed = Type.Object({ lagsMs: Type.Array(Type.Number()) })
+export type Followed = Static<typeof Followed>
 
 export const FannedOut = Type.Object({ tookMs: Type.Number(), bytes: Type.Number() })
 export type FannedOut = Static<typeof FannedOut>

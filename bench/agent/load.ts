@@ -2,7 +2,7 @@
 import { once } from 'node:events'
 import { connect, type Socket } from 'node:net'
 import { checker } from '../../src/kit/schema.ts'
-import { AgentCall, FAN_OUT_GOAL, type FannedOut, type Ran, RUN_GOAL } from './calls.ts'
+import { AgentCall, FAN_OUT_GOAL, type FannedOut, type Followed, type Ran, RUN_GOAL } from './calls.ts'
 
 const checkCall = checker(AgentCall)
 const DONE = Buffer.from('event: done')
@@ -30,7 +30,9 @@ async function act(call: AgentCall): Promise<unknown> {
     case 'create':
       return create(call.port, call.count)
     case 'run':
-      return runAll(call.port, call.sessions, call.atOnce)
+      return runAll(call.ports ?? [call.port], call.sessions, call.atOnce)
+    case 'follow':
+      return follow(call)
     case 'subscribe':
       readers = await Promise.all(Array.from({ length: call.count }, () => subscribe(call.port, call.session)))
       return
@@ -60,15 +62,16 @@ async function create(port: number, count: number): Promise<string[]> {
   return ids
 }
 
-async function runAll(port: number, sessions: readonly string[], atOnce: number): Promise<Ran> {
-  const sockets = await Promise.all(Array.from({ length: atOnce }, () => open(port)))
+async function runAll(ports: readonly number[], sessions: readonly string[], atOnce: number): Promise<Ran> {
+  const portOf = (index: number) => ports[index % ports.length] ?? 0
+  const sockets = await Promise.all(Array.from({ length: atOnce }, (_, index) => open(portOf(index))))
   const ran: Ran = { tookMs: 0, firstMs: [], doneMs: [] }
   let next = 0
   const startedAt = performance.now()
   await Promise.all(
-    sockets.map(async (socket) => {
+    sockets.map(async (socket, index) => {
       for (let session = sessions[next++]; session !== undefined; session = sessions[next++]) {
-        const { firstMs, doneMs } = await runOne(socket, port, session)
+        const { firstMs, doneMs } = await runOne(socket, portOf(index), session)
         ran.firstMs.push(firstMs)
         ran.doneMs.push(doneMs)
       }
@@ -100,6 +103,31 @@ function runOne(socket: Socket, port: number, session: string): Promise<{ firstM
     socket.once('close', onClose)
     socket.write(post(port, `/sessions/${session}/run`, JSON.stringify({ message: RUN_GOAL })))
   })
+}
+
+/** Two readers of one session, at two servers; both note when each event came. */
+async function follow(call: Extract<AgentCall, { do: 'follow' }>): Promise<Followed> {
+  const { port, remotePort, session, runs } = call
+  const seen = [new Map<string, number>(), new Map<string, number>()] as const
+  const streams = await Promise.all([subscribe(port, session), subscribe(remotePort, session)])
+  for (const [index, { socket }] of streams.entries()) {
+    let open = ''
+    socket.on('data', (chunk) => {
+      const now = performance.now()
+      const lines = (open + chunk.toString('latin1')).split('\n')
+      open = lines.pop() ?? ''
+      for (const line of lines) if (line.startsWith('id: ')) seen[index]?.set(line, now)
+    })
+  }
+  const socket = await open(port)
+  for (let run = 0; run < runs; run += 1) await runOne(socket, port, session)
+  const deadline = performance.now() + 10_000
+  while (seen[1].size < seen[0].size && performance.now() < deadline)
+    await new Promise((resolve) => setTimeout(resolve, 5))
+  for (const one of [socket, ...streams.map((stream) => stream.socket)]) one.destroy()
+  if (seen[1].size < seen[0].size)
+    throw new Error(`${seen[0].size - seen[1].size} events never came to the other server`)
+  return { lagsMs: [...seen[0]].map(([id, at]) => Math.max(0, (seen[1].get(id) ?? Number.NaN) - at)) }
 }
 
 async function subscribe(port: number, session: string): Promise<Reader> {

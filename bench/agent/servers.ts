@@ -7,7 +7,7 @@ import { FAN_OUT_GOAL, RUN_GOAL } from './calls.ts'
 
 /** One of the two servers that are measured. */
 export interface AgentServer {
-  readonly name: 'agent' | 'bare'
+  readonly name: 'agent' | 'bare' | 'peer'
   readonly port: number
   usage(options?: { collect: boolean }): Promise<Usage>
   stop(): Promise<void>
@@ -20,11 +20,14 @@ const path = (name: string) => fileURLToPath(new URL(name, import.meta.url))
 /** How many tools the model calls in the run that many read; each gives two events. */
 export const FAN_OUT_CALLS = 500
 
-/** Starts the built agent server with a model that answers at once; with `dataDir` it keeps everything on disk. */
-export async function startAgent(folder: string, nodeArgs: string[], dataDir?: string): Promise<AgentServer> {
+/** Starts the built agent server with a model that answers at once; it keeps everything where `state` says. */
+export async function startAgent(
+  folder: string,
+  nodeArgs: string[],
+  state: { dataDir?: string | undefined; redisUrl?: string } = {},
+): Promise<AgentServer> {
   const home = mkdtempSync(join(folder, 'agent-'))
-  const script = join(home, 'script.json')
-  writeFileSync(script, JSON.stringify(scriptOf()))
+  const script = writeScript(home)
   const workspace = mkdtempSync(join(home, 'workspace-'))
   for (const name of ['README.md', 'notes.txt']) writeFileSync(join(workspace, name), 'a few words\n')
   const flags = [
@@ -37,9 +40,13 @@ export async function startAgent(folder: string, nodeArgs: string[], dataDir?: s
     '--log-level',
     'warn',
   ]
-  const state = dataDir === undefined ? [] : ['--data-dir', dataDir]
-  const env = { AGENT_MAX_RUNS: '100000' }
-  const program = [...PROBED, ...nodeArgs, path('../../dist/cli.js'), 'agent', ...flags, ...state]
+  const kept = state.dataDir === undefined ? [] : ['--data-dir', state.dataDir]
+  const env = {
+    AGENT_MAX_RUNS: '100000',
+    AGENT_REQUESTS_PER_SECOND: '0',
+    ...(state.redisUrl === undefined ? {} : { AGENT_REDIS_URL: state.redisUrl }),
+  }
+  const program = [...PROBED, ...nodeArgs, path('../../dist/cli.js'), 'agent', ...flags, ...kept]
   const part = startPart('the agent server', program, env)
   const port = Number((await part.printed(ADDRESS, START_MS))[1])
   return { name: 'agent', port, usage: (options) => usageOf(part, options), stop: part.stop }
@@ -74,6 +81,13 @@ async function eventsOf(agent: AgentServer, goal: string): Promise<string[]> {
   })
   const events = (await response.text()).split('\n\n').filter((event) => event.includes('event: '))
   return events.map((event) => `${event}\n\n`)
+}
+
+/** Writes the script of the model that the runs want, and says where. */
+export function writeScript(folder: string): string {
+  const file = join(folder, 'script.json')
+  writeFileSync(file, JSON.stringify(scriptOf()))
+  return file
 }
 
 /** Calls of an unknown tool cost nothing but their events, so it is the events that are measured. */
