@@ -9,7 +9,7 @@ import {
   readSwitch,
   type Setting,
 } from '../kit/settings.ts'
-import { readKey } from './credentials.ts'
+import { readKey } from './key-text.ts'
 
 /** Every setting of the hub, with its default, once. */
 export const HUB_SETTINGS = {

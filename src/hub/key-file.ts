@@ -2,7 +2,7 @@ import { chmod, readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { AppError, errorText } from '../kit/errors.ts'
 import { makeKeyFile, readKeyFile } from '../kit/key-file.ts'
-import { readKey } from './credentials.ts'
+import { readKey } from './key-text.ts'
 
 export interface KeyOptions {
   /** The key itself, when it was given. */

@@ -31,4 +31,8 @@ export const proof = {
     source: HOSTILE,
     behaviour: 'Many connections that begin a request and never end it keep nobody else from being answered.',
   },
+  'proof:start:lazy': {
+    source: 'issue 7: Build 2, prefer removing work',
+    behaviour: 'The program loads what a command needs when the command runs: help needs no schema, server or model.',
+  },
 } as const satisfies Requirements
