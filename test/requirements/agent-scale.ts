@@ -54,7 +54,7 @@ export const agentScale = {
   'agentscale:chaos:one-done': {
     source: SHOWN,
     behaviour:
-      'With nodes killed and frozen at random every accepted run has exactly one done, soon, and every reader sees each event once and in order.',
+      'With nodes killed and frozen at random, Redis restarted and the object store cut off for a while, every accepted run has exactly one done, soon, and every reader sees each event once and in order.',
   },
   'agentscale:archive:moved': {
     source: BUILD,

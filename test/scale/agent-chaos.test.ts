@@ -2,8 +2,10 @@ import { setTimeout as pause } from 'node:timers/promises'
 import { expect } from 'vitest'
 import { type AgentCluster, agentCluster, type ClusterNode } from '../support/agent-cluster.ts'
 import type { RawEvent } from '../support/agent-process.ts'
+import { type FlakyProxy, startFlakyProxy } from '../support/flaky-proxy.ts'
 import { temporaryFolder } from '../support/processes.ts'
 import { freshBucket } from '../support/servers/fresh-bucket.ts'
+import type { TestServer } from '../support/servers/program.ts'
 import { startRedis } from '../support/servers/redis.ts'
 import { verifies } from '../support/verifies.ts'
 
@@ -13,6 +15,8 @@ const [SESSIONS, CHAOS_MS] = LONG ? [200, 120_000] : [24, 25_000]
 const LEASE_MS = 2_000
 /** So soon that readers find a run partly in Redis and partly in objects. */
 const ARCHIVE_MS = 500
+/** Shorter than a claim lives for some runs, longer for others. */
+const AWAY_MS = 1_000
 const ENDS_WITHIN_MS = 30_000
 const WHOLE_MS = CHAOS_MS + 180_000
 
@@ -38,14 +42,15 @@ interface Played {
 verifies(
   'agentscale:chaos:one-done',
   async () => {
-    const redis = await startRedis(['--appendfsync', 'everysec'])
+    const redis = await startRedis()
     try {
       const { bucket, endpoint } = await freshBucket()
+      const proxy = await startFlakyProxy(Number(new URL(endpoint).port))
       const args = ['--redis-url', redis.url, '--lease-ms', String(LEASE_MS)]
-      args.push('--s3-url', `s3://${bucket}?endpoint=${endpoint}`, '--archive-after-ms', String(ARCHIVE_MS))
+      args.push('--s3-url', `s3://${bucket}?endpoint=${proxy.url}`, '--archive-after-ms', String(ARCHIVE_MS))
       const cluster = await agentCluster(3, SCRIPT, { workspace: temporaryFolder(), args })
       const until = Date.now() + CHAOS_MS
-      const hurting = hurt(cluster.nodes, until)
+      const hurting = Promise.all([hurt(cluster.nodes, until), cutOff(redis, proxy)])
       const played = await Promise.all(Array.from({ length: SESSIONS }, () => play(cluster, until)))
       await hurting
       const accepted = played.flatMap(({ runs }) => runs)
@@ -92,6 +97,19 @@ async function hurt(nodes: ClusterNode[], until: number): Promise<void> {
     wounds.push(wound(victim).finally(() => busy.delete(victim)))
   }
   await Promise.all(wounds)
+}
+
+/** For a while there are no objects; later Redis is killed, and started again. */
+async function cutOff(redis: TestServer, proxy: FlakyProxy): Promise<void> {
+  await pause(CHAOS_MS / 4)
+  proxy.plan(() => ({ type: 'refuse' }))
+  proxy.cutAll()
+  await pause(CHAOS_MS / 4)
+  proxy.plan([])
+  await pause(CHAOS_MS / 8)
+  await redis.stop()
+  await pause(AWAY_MS)
+  await redis.start()
 }
 
 async function wound(node: ClusterNode): Promise<void> {

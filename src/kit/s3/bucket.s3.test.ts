@@ -65,11 +65,17 @@ describe('a bucket', () => {
     expect(String(await bucket.get('a'))).toBe('once')
   })
 
-  test('that is not there, or nowhere, is a clear error at the start', async () => {
+  test('that is not there is a clear error at the start; one that does not answer is waited for', async () => {
     const { address } = await open()
     const missing = openBucket({ ...address, bucket: 'never-made' })
     await expect(missing).rejects.toMatchObject({ code: 's3_refused', message: expect.stringContaining('never-made') })
-    const nowhere = openBucket({ ...address, endpoint: 'http://127.0.0.1:1' })
-    await expect(nowhere).rejects.toMatchObject({ code: 's3_unreachable' })
+    const proxy = await startFlakyProxy(Number(new URL(address.endpoint ?? '').port))
+    proxy.plan(() => ({ type: 'refuse' }))
+    const later = await openBucket({ ...address, endpoint: proxy.url })
+    onTestFinished(() => later.close())
+    expect(later.isUp).toBe(false)
+    await expect(later.create('a', Buffer.from('x'))).rejects.toMatchObject({ code: 'store_failed' })
+    proxy.plan([])
+    expect(await later.create('a', Buffer.from('x'))).toBe(true)
   })
 })

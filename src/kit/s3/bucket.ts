@@ -32,8 +32,9 @@ const TRIES = 3
 const PROBE = 'switchboard-probe'
 
 /**
- * Opens a bucket with the credentials of the environment, and makes sure that it refuses to write an object twice. Fails
- * with `s3_unreachable`, `s3_refused` or `s3_overwrites`.
+ * Opens a bucket with the credentials of the environment, and makes sure that it refuses to write an object twice: fails
+ * with `s3_refused` or `s3_overwrites`. One that cannot be reached now is opened all the same, and tried before the first
+ * object is written.
  */
 export async function openBucket({ bucket, prefix, endpoint, region }: BucketAddress): Promise<Bucket> {
   const sdk = await import('@aws-sdk/client-s3')
@@ -46,17 +47,13 @@ export async function openBucket({ bucket, prefix, endpoint, region }: BucketAdd
     responseChecksumValidation: 'WHEN_REQUIRED',
   })
   let isUp = true
+  let isTried = false
   const at = (name: string) => ({ Bucket: bucket, Key: `${prefix}${name}` })
 
   const own: Bucket = {
     async create(name, body) {
-      try {
-        await client.send(new sdk.PutObjectCommand({ ...at(name), Body: body, IfNoneMatch: '*' }))
-        return reached(true)
-      } catch (error) {
-        if (statusOf(error) !== 412) throw cannotNow(error)
-        return isSame(name, body)
-      }
+      if (!isTried) await tryOut()
+      return put(name, body)
     },
     async get(name) {
       try {
@@ -89,11 +86,34 @@ export async function openBucket({ bucket, prefix, endpoint, region }: BucketAdd
     close: () => client.destroy(),
   }
   try {
-    await checkConditions(own)
-    return own
+    await tryOut()
   } catch (error) {
+    const fatal = startError(error, bucket, endpoint)
+    if (fatal === null) return own
     client.destroy()
-    throw startError(error, bucket, endpoint)
+    throw fatal
+  }
+  return own
+
+  async function put(name: string, body: Buffer): Promise<boolean> {
+    try {
+      await client.send(new sdk.PutObjectCommand({ ...at(name), Body: body, IfNoneMatch: '*' }))
+      return reached(true)
+    } catch (error) {
+      if (statusOf(error) !== 412) throw cannotNow(error)
+      return isSame(name, body)
+    }
+  }
+
+  /** Some servers take the condition and overwrite all the same. */
+  async function tryOut(): Promise<void> {
+    await put(PROBE, Buffer.from('one'))
+    if (await put(PROBE, Buffer.from('another')))
+      throw new AppError(
+        's3_overwrites',
+        'This object store writes an object twice though it is asked not to (If-None-Match: *); use one that supports conditional writes.',
+      )
+    isTried = true
   }
 
   /** An entity tag is the MD5 of the content, unless the server encrypts: then the content itself is compared. */
@@ -121,28 +141,20 @@ export async function openBucket({ bucket, prefix, endpoint, region }: BucketAdd
   }
 }
 
-/** Some servers take the condition and overwrite all the same. */
-async function checkConditions(bucket: Bucket): Promise<void> {
-  await bucket.create(PROBE, Buffer.from('one'))
-  if (!(await bucket.create(PROBE, Buffer.from('another')))) return
-  throw new AppError(
-    's3_overwrites',
-    'This object store writes an object twice though it is asked not to (If-None-Match: *); use one that supports conditional writes.',
-  )
-}
-
-function startError(error: unknown, bucket: string, endpoint: string | null): AppError {
+/** Why a start makes no sense; null when waiting may help. */
+function startError(error: unknown, bucket: string, endpoint: string | null): AppError | null {
   if (error instanceof AppError && error.code !== 'store_failed') return error
   const cause = error instanceof AppError ? error.cause : error
   const where = `The bucket ${bucket} at ${endpoint === null ? 'AWS' : new URL(endpoint).host}`
   const status = statusOf(cause)
-  if (status !== undefined && status < 500)
-    return new AppError(
-      's3_refused',
-      `${where} refuses us (${status}, ${errorText(cause)}); check --s3-url, that the bucket is there, and the credentials in the environment.`,
-      { cause },
-    )
-  return new AppError('s3_unreachable', `${where} cannot be used (${errorText(cause)}); check --s3-url.`, { cause })
+  // A broken line has a code of the system; missing credentials have neither.
+  const isLine = cause instanceof Error && ('code' in cause || cause.name === 'TimeoutError')
+  if (status === undefined ? isLine : status >= 500) return null
+  return new AppError(
+    's3_refused',
+    `${where} refuses us (${status ?? 'no answer'}, ${errorText(cause)}); check --s3-url, that the bucket is there, and the credentials in the environment.`,
+    { cause },
+  )
 }
 
 /** The status of an answer that was an error; undefined when there was none. */
