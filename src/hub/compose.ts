@@ -15,6 +15,7 @@ export interface Composed {
   onlyProgress: boolean
 }
 
+const TEXT_ITEM = '1'
 const TOOL_ITEMS = new Set(['11', '12'])
 
 const NOT_OURS = new Set(['from_user_id', 'to_user_id', 'context_token', 'item_list', 'client_id'])
@@ -37,6 +38,8 @@ export function composeMessage(msg: string): Composed {
   let firstText = ''
   for (const item of rawElements(rawMember(msg, 'item_list') ?? '[]')) {
     const text = textOf(item)
+    // A picture's caption, say, that is empty: the service refuses it.
+    if (text === null && rawMember(item, 'type') === TEXT_ITEM) continue
     if (text !== null && firstText === '') firstText = text
     items.push(...(text !== null && text.length > MAX_TEXT_CHARS ? splitItem(item, text) : [item]))
   }

@@ -23,7 +23,13 @@ export const SendMessageBody = Type.Object({
     to_user_id: Type.Optional(Type.String({ maxLength: 256 })),
     context_token: Type.Optional(Type.String({ maxLength: 1024 })),
     client_id: Type.Optional(Type.String({ maxLength: 256 })),
-    item_list: Type.Array(Type.Object({}), { minItems: 1, maxItems: 100 }),
+    item_list: Type.Array(
+      Type.Object({
+        type: Type.Integer(),
+        text_item: Type.Optional(Type.Object({ text: Type.Optional(Type.String()) })),
+      }),
+      { minItems: 1, maxItems: 100 },
+    ),
   }),
 })
 

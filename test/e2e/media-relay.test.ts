@@ -1,5 +1,6 @@
 import { createCipheriv, createDecipheriv, createHash, randomBytes } from 'node:crypto'
-import { expect } from 'vitest'
+import { connect } from 'node:net'
+import { expect, onTestFinished, vi } from 'vitest'
 import { OK, onlineClient, relayCall } from '../support/relay-calls.ts'
 import { startTestHub, type TestHub } from '../support/test-hub.ts'
 import { verifies } from '../support/verifies.ts'
@@ -62,6 +63,23 @@ verifies(
     expect(gone.headers.get('x-error-message')).toContain('not known here')
   },
 )
+
+verifies('wire:media:fair', async () => {
+  const hub = await startTestHub({ mediaRelay: true })
+  const token = await onlineClient(hub, 'bot')
+  const other = await onlineClient(hub, 'other')
+  const { body } = announced(PNG)
+  const { upload_full_url: url } = (await relayCall(hub, token, 'getuploadurl', body)).body
+  const { port, pathname, search } = new URL(url)
+  const stalled = Array.from({ length: 16 }, () => connect(Number(port), '127.0.0.1'))
+  onTestFinished(() => stalled.forEach((socket) => void socket.destroy()))
+  for (const socket of stalled)
+    socket.write(`POST ${pathname}${search} HTTP/1.1\r\nhost: hub\r\ncontent-length: ${body.filesize}\r\n\r\n`)
+  await vi.waitFor(async () => expect((await fetch(url, { method: 'POST', body: 'x' })).status).toBe(503), 20_000)
+  expect((await upload(hub, other, PNG)).stored).toMatch(/^swb_/)
+  for (const socket of stalled) socket.destroy()
+  await vi.waitFor(async () => expect((await upload(hub, token, PNG)).stored).toMatch(/^swb_/), 20_000)
+})
 
 verifies(
   'wire:media:checks',

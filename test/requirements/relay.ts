@@ -290,6 +290,10 @@ export const relay = {
     source: 'issue 2: What must show, bad input',
     behaviour: "An unknown path below the relay prefixes is a 404 in the relay's error shape.",
   },
+  'relay:errors:broken-items': {
+    source: 'issue 2: What must show, bad input',
+    behaviour: "A message with a broken item is a 400 that names the field, and holds up nobody else's sends.",
+  },
   'relay:errors:changes-nothing': {
     source: 'issue 2: What must show, bad input',
     behaviour: 'Any one field wrong in any way gives the documented error and leaves all state as it was.',

@@ -48,6 +48,10 @@ export const wire = {
     source: 'issue 4: Build 3',
     behaviour: 'A file over 100 MiB is a 413, said or found out.',
   },
+  'wire:media:fair': {
+    source: 'issue 4: Build 3',
+    behaviour: 'A client whose files do not move keeps at most 16 of the 64 places: others have room.',
+  },
   'wire:media:checks': {
     source: 'issue 4: Build 3',
     behaviour:

@@ -16,11 +16,14 @@ const checkQuery = checker(
 )
 
 const MAX_TRANSFERS = 64
+/** Of one client, so that one that stalls leaves room for the others. */
+const MAX_TRANSFERS_EACH = 16
 const MAX_DRAINED_BYTES = 16 * 1024 * 1024
 
 /** The service's file store as clients see it, served by the hub: bytes pass through, both ways, and are never gathered. */
 export function mediaRoutes(app: HttpServer, hub: Hub, { relay, cdn }: HubMedia): void {
   let transfers = 0
+  const transfersOf = new Map<number, number>()
 
   app.register(async (scope) => {
     // A scope of its own: here a body is a stream of bytes, where everywhere else it is JSON whatever its type says.
@@ -31,10 +34,7 @@ export function mediaRoutes(app: HttpServer, hub: Hub, { relay, cdn }: HubMedia)
   })
 
   async function transfer(reply: Reply, direction: 'up' | 'down', work: () => Promise<Reply>): Promise<Reply> {
-    if (transfers >= MAX_TRANSFERS)
-      throw new AppError('media_busy', 'Too many files pass through the hub at once; try again.', {
-        retryAfterMs: 2_000,
-      })
+    if (transfers >= MAX_TRANSFERS) throw tooMany()
     transfers += 1
     reply.raw.once('close', () => {
       transfers -= 1
@@ -52,7 +52,7 @@ export function mediaRoutes(app: HttpServer, hub: Hub, { relay, cdn }: HubMedia)
   async function upload(request: Request, reply: Reply): Promise<Reply> {
     const { encrypted_query_param: param, filekey = null } = checkQuery(request.query)
     const ticket = relay.upload(param, filekey)
-    admit(ticket.clientId)
+    admit(ticket.clientId, reply)
     const length = lengthOf(request.raw)
     checkLength(length, ticket)
     const check = uploadCheck(ticket)
@@ -76,7 +76,7 @@ export function mediaRoutes(app: HttpServer, hub: Hub, { relay, cdn }: HubMedia)
   async function download(request: Request, reply: Reply): Promise<Reply> {
     const { encrypted_query_param: param } = checkQuery(request.query)
     const { clientId, url } = relay.download(param)
-    admit(clientId)
+    admit(clientId, reply)
     const { body, length } = await cdn.download(url, whenGone(reply))
     if (length !== null && length > MOST_DOWNLOAD_BYTES) {
       body.destroy()
@@ -87,12 +87,24 @@ export function mediaRoutes(app: HttpServer, hub: Hub, { relay, cdn }: HubMedia)
   }
 
   /** A ticket of a client that has gone opens nothing. */
-  function admit(clientId: number): void {
+  function admit(clientId: number, { raw }: Reply): void {
     const client = hub.registry.get(clientId)
     if (client === undefined) throw unknownMedia()
+    const before = transfersOf.get(clientId) ?? 0
+    if (before >= MAX_TRANSFERS_EACH) throw tooMany()
+    transfersOf.set(clientId, before + 1)
+    raw.once('close', () => {
+      const left = (transfersOf.get(clientId) ?? 1) - 1
+      if (left > 0) transfersOf.set(clientId, left)
+      else transfersOf.delete(clientId)
+    })
     hub.registry.seen(client)
     hub.rate.take(client.id)
   }
+}
+
+function tooMany(): AppError {
+  return new AppError('media_busy', 'Too many files pass through the hub at once; try again.', { retryAfterMs: 2_000 })
 }
 
 const MOST_DOWNLOAD_BYTES = MAX_PLAIN_BYTES + 16

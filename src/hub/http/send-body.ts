@@ -14,6 +14,7 @@ export interface SendRequest {
 const checkText = checker(SendTextBody)
 const checkMessage = checker(SendMessageBody)
 const MAX_KEY = 256
+const TEXT = 1
 
 /** Tells the two shapes apart by their keys, never by who sends them. */
 export function readSend(body: unknown, bodyText: string, keyHeader: string | string[] | undefined): SendRequest {
@@ -44,18 +45,16 @@ function readReal(body: unknown, bodyText: string): SendRequest {
       details: { field: 'msg.context_token' },
     })
   }
-  if (msg.item_list.every(isBlankText)) {
+  // The service answers a broken text as it answers too many: the hub would hold back everybody's sends.
+  const textless = msg.item_list.findIndex(({ type, text_item }) => type === TEXT && text_item?.text === undefined)
+  if (textless !== -1) {
+    const field = `msg.item_list.${textless}.text_item.text`
+    throw new AppError('bad_request', `${field} is missing.`, { details: { field } })
+  }
+  if (msg.item_list.every(({ text_item }) => text_item?.text?.trim() === '')) {
     throw new AppError('bad_request', 'msg.item_list holds no text and no media.', {
       details: { field: 'msg.item_list' },
     })
   }
   return { contextToken, userId, message: composeMessage(rawMember(bodyText, 'msg') ?? '{}') }
-}
-
-/** A text item with nothing in it: the service refuses it, or shows an empty bubble. */
-function isBlankText(item: object): boolean {
-  if (!('text_item' in item)) return false
-  const { text_item: textItem } = item
-  if (typeof textItem !== 'object' || textItem === null || !('text' in textItem)) return false
-  return typeof textItem.text === 'string' && textItem.text.trim() === ''
 }
