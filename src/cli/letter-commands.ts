@@ -89,7 +89,7 @@ export const deadLettersCommand: CommandSpec = {
         hub.deadLetters({ client, reason, limit: most }),
       )
       if (values.json) return console.log(JSON.stringify({ dead_letters: letters, total }))
-      if (letters.length === 0) return console.log('There is no such dead letter.')
+      if (letters.length === 0) return console.log(total === 0 ? 'There are no dead letters.' : 'None of them is such.')
       console.log(table([['ID', 'WHEN', 'CLIENT', 'REASON', 'FROM', 'TEXT'], ...letters.map(letterRow)]))
       return console.log(pc.dim(`${letters.length} of ${total}`))
     }

@@ -51,7 +51,7 @@ verifies(['cli:messages:why', 'cli:letters:replay'], async () => {
   await hub.say('ann', 'again')
   const discarded = await run(['dead-letters', 'discard', '--all', '--json', '--hub', hub.url])
   expect(JSON.parse(discarded.output).discarded.length).toBeGreaterThan(0)
-  expect((await run(['dead-letters', '--hub', hub.url])).output.trim()).toBe('There is no such dead letter.')
+  expect((await run(['dead-letters', '--hub', hub.url])).output.trim()).toBe('There are no dead letters.')
 })
 
 test.each([

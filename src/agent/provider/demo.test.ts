@@ -58,6 +58,7 @@ describe('any other goal gets words in at least two deltas:', () => {
 describe('after a result it says what it found, in at least two deltas:', () => {
   test.each([
     ['list files', 'a.txt\nb.txt', false, 'There are 2 entries here: a.txt, b.txt.'],
+    ['list files', '(The folder is empty.)', false, 'The folder is empty.'],
     ['read a.txt', 'hello\nyou', false, 'The file has 2 lines. It reads: hello\nyou'],
     ['run: true', '', false, 'shell is done and had nothing to say.'],
     ['run: false', 'exit code 1', true, 'That did not work: exit code 1'],

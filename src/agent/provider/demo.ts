@@ -130,6 +130,7 @@ function tellResult(block: ContentBlock, messages: readonly Message[]): string {
   const text = block.content.trim()
   if (block.isError) return `That did not work: ${shorten(text, 300) || 'the tool said nothing.'}`
   if (text === '') return `${name} is done and had nothing to say.`
+  if (name === 'list_dir' && text === '(The folder is empty.)') return 'The folder is empty.'
   const lines = text.split('\n')
   if (name === 'list_dir') return `There are ${lines.length} entries here: ${shorten(lines.join(', '), 300)}.`
   if (name === 'grep') return `I found ${lines.length} lines: ${shorten(lines.join(' | '), 300)}`
