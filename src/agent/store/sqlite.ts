@@ -1,7 +1,7 @@
 import { type LocalLease, memoryLease } from '../../kit/lease.ts'
 import type { Db } from '../../kit/sqlite/database.ts'
 import { type GroupWriter, groupWriter } from '../../kit/sqlite/group-writer.ts'
-import { openSqlite } from '../../kit/sqlite/open.ts'
+import { type OpenSqlite, openSqlite } from '../../kit/sqlite/open.ts'
 import type { Call, Outputs } from './operations.ts'
 import type { AgentStore, RunStore, SessionLog, SessionStore, StoreLimits } from './port.ts'
 import {
@@ -36,7 +36,14 @@ const DATABASE = 'agent.db'
 export async function openSqliteStore(options: SqliteStoreOptions): Promise<AgentStore> {
   const { dir, maxSessions, maxLogEvents, maxLogBytes } = options
   const limits = { maxSessions, maxLogEvents, maxLogBytes }
-  const opened = await openSqlite<Call>({ dir, database: DATABASE, service: 'agent server', thread: WRITER_THREAD })
+  return sqliteStoreOn(
+    await openSqlite<Call>({ dir, database: DATABASE, service: 'agent server', thread: WRITER_THREAD }),
+    limits,
+  )
+}
+
+/** A store on a database that is open. */
+export function sqliteStoreOn(opened: OpenSqlite<Call>, limits: StoreLimits): AgentStore {
   const writer = groupWriter<Call, Outputs>({ commit: opened.commit })
   const parts: Parts = { db: opened.db, writer, limits, leases: memoryLease({ now: () => 0, lifeMs: 1 }) }
   return {

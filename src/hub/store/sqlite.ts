@@ -1,4 +1,4 @@
-import { openSqlite } from '../../kit/sqlite/open.ts'
+import { type OpenSqlite, openSqlite } from '../../kit/sqlite/open.ts'
 import { hubStore } from './hub-store.ts'
 import { hubWriter } from './hub-writer.ts'
 import type { Call } from './operations.ts'
@@ -22,11 +22,16 @@ export const WRITER_THREAD = import.meta.url.endsWith('.ts')
  */
 export async function openSqliteStore({ dir, lazyMs = 50 }: SqliteStoreOptions): Promise<HubStore> {
   const opened = await openSqlite<Call>({ dir, database: 'hub.db', service: 'hub', thread: WRITER_THREAD })
-  const writer = hubWriter({ commit: opened.commit, lazyMs })
   try {
-    return hubStore(opened.db, writer, () => opened.close(writer.drain))
+    return sqliteStoreOn(opened, lazyMs)
   } catch (error) {
-    await opened.close(writer.drain)
+    await opened.close(async () => {})
     throw error
   }
+}
+
+/** A store on a database that is open. */
+export function sqliteStoreOn(opened: OpenSqlite<Call>, lazyMs = 50): HubStore {
+  const writer = hubWriter({ commit: opened.commit, lazyMs })
+  return hubStore(opened.db, writer, () => opened.close(writer.drain))
 }

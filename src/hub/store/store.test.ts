@@ -2,8 +2,11 @@ import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll } from 'vitest'
+import { openInThread } from '../../kit/sqlite/in-thread.contract.ts'
 import { openMemoryStore } from './memory.ts'
-import { openSqliteStore } from './sqlite.ts'
+import { operations } from './operations.ts'
+import { MIGRATIONS } from './schema.ts'
+import { sqliteStoreOn } from './sqlite.ts'
 import { hubStoreContract } from './store.contract.ts'
 
 const dirs: string[] = []
@@ -17,12 +20,13 @@ hubStoreContract('memory', async () => ({ store: await openMemoryStore() }))
 hubStoreContract('SQLite', async () => {
   const dir = await mkdtemp(join(tmpdir(), 'switchboard-store-'))
   dirs.push(dir)
-  const store = await openSqliteStore({ dir })
+  const open = async () => sqliteStoreOn(await openInThread(dir, MIGRATIONS, operations))
+  const store = await open()
   return {
     store,
     async reopen() {
       await store.close()
-      return openSqliteStore({ dir })
+      return open()
     },
   }
 })
