@@ -1,7 +1,7 @@
 // The load of the hub and agent benches on another server of the same protocol on this machine:
 // `npm run bench -- --peer http://127.0.0.1:<port>`.
 // A relay: the bench starts a messaging service and waits until the peer polls it. An agent server (it has `/tools`): its
-// model should be the script that the bench names, or another that answers at once.
+// model should be one that answers at once, such as `scripted:` with the file that `tsx bench/peer.ts --script <folder>` writes.
 //   --quick             a short run
 //   --sim-addr <addr>   where the messaging service listens (127.0.0.1:8799); its bot token is `peer@im.bot:bench`
 import { mkdtempSync, rmSync } from 'node:fs'
@@ -36,6 +36,7 @@ const { values: options } = parseArgs({
   options: {
     peer: { type: 'string' },
     quick: { type: 'boolean', default: false },
+    script: { type: 'string' },
     'sim-addr': { type: 'string', default: '127.0.0.1:8799' },
   },
 })
@@ -58,6 +59,7 @@ run().then(
 )
 
 async function run(): Promise<void> {
+  if (options.script !== undefined) return console.log(writeScript(options.script))
   const url = new URL(options.peer ?? '')
   if (!['127.0.0.1', 'localhost'].includes(url.hostname)) throw new Error('--peer must be a server on this machine.')
   console.log(machineText(await describeMachine(folder)))
@@ -102,7 +104,6 @@ async function measureRelay(url: URL): Promise<void> {
 }
 
 async function measureAgent(port: number): Promise<void> {
-  console.log(`The runs want the model of this script: ${writeScript(folder)}`)
   const load = startPart('the load generator', [...TSX, fileURLToPath(new URL('./agent/load.ts', import.meta.url))])
   for (const atOnce of [1, SIZES.atOnce]) {
     const sessions = checkIds(await ask(load, { do: 'create', port, count: SIZES.runs }))
