@@ -31,8 +31,8 @@ verifies('relay:errors:missing-field', async () => {
     ['sendmessage', {}, 'context_token'],
     ['sendmessage', { msg: {} }, 'msg.item_list'],
     ['sendmessage', { msg: { context_token } }, 'msg.item_list'],
-    ['sendmessage', { msg: { item_list: [{}] } }, 'msg.context_token'],
-    ['sendmessage', { msg: { item_list: [{}], context_token: '', to_user_id: '' } }, 'msg.context_token'],
+    ['sendmessage', { msg: { item_list: [{ type: 2 }] } }, 'msg.context_token'],
+    ['sendmessage', { msg: { item_list: [{ type: 2 }], context_token: '', to_user_id: '' } }, 'msg.context_token'],
     ['sendtyping', {}, 'context_token'],
     ['sendtyping', { token, context_token: '', ilink_user_id: '' }, 'context_token'],
   ]
