@@ -33,6 +33,7 @@ const ANSWER_WITHIN_MS = 4_000
 /** A frozen node keeps its connections, and says nothing. */
 const SILENT_FOR_MS = 4_000
 const AGAIN_AFTER_MS = 50
+const STARTS = 10
 
 export async function agentCluster(count: number, script: Script, shared: SharedPlaces): Promise<AgentCluster> {
   const nodes = await Promise.all(Array.from({ length: count }, () => clusterNode(script, shared)))
@@ -88,7 +89,16 @@ async function clusterNode(script: Script, shared: SharedPlaces): Promise<Cluste
     },
     thaw: () => void program.child.kill('SIGCONT'),
     async start() {
-      program = await agent.start()
+      for (let tries = 1; ; tries++) {
+        try {
+          program = await agent.start()
+          return
+        } catch (error) {
+          // What it needs went away while it started: it ends, and whoever looks after it starts it again.
+          if (tries === STARTS) throw error
+          await pause(AGAIN_AFTER_MS)
+        }
+      }
     },
   }
   return node
