@@ -1,3 +1,4 @@
+import { availableParallelism } from 'node:os'
 import { defineConfig } from 'vitest/config'
 
 /** Tests that need the S3 server, which takes a quarter of a minute to start. */
@@ -12,6 +13,8 @@ const shared = {
 
 export default defineConfig({
   test: {
+    // Much of the time a test waits for another process: one worker on two cores leaves most of them idle.
+    maxWorkers: Math.max(3, availableParallelism()),
     projects: [
       {
         test: {
