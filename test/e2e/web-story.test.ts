@@ -117,7 +117,7 @@ verifies(
     await console.keyboard.press('Enter')
     await console.getByRole('textbox', { name: /^Plan/ }).fill('tidy up, but keep the beds')
     await console.getByRole('button', { name: 'Approve with my changes' }).click()
-    await console.getByText('keep the beds').first().waitFor(SLOWLY)
+    await console.getByText('keep the beds').filter({ visible: true }).first().waitFor(SLOWLY)
     await console.getByText('Done.').waitFor(SLOWLY)
 
     expect(await seriousProblems(chat)).toEqual([])
