@@ -30,7 +30,9 @@ export interface OutgoingOptions {
 const FIRST_RETRY_MS = 500
 const MOST_RETRY_MS = 15_000
 const CALL_MS = 60_000
-const MOST_COPIES = 3
+/** The service may be broken for minutes; each copy may be one too many, so there are few and they take their time. */
+const MOST_COPIES = 8
+const MOST_COPY_PAUSE_MS = 60_000
 
 /** What to do about a send that failed. */
 type Verdict = 'retry' | 'copy' | 'other-context' | 'give-up'
@@ -39,6 +41,7 @@ export function openOutgoing({ relay, contextOf, log, firstRetryMs = FIRST_RETRY
   return {
     async send(message, signal) {
       const pause = backoff({ firstMs: firstRetryMs, mostMs: MOST_RETRY_MS })
+      const copyPause = backoff({ firstMs: 2 * firstRetryMs, mostMs: MOST_COPY_PAUSE_MS })
       let sent = message
       for (let copies = 0; ; ) {
         signal.throwIfAborted()
@@ -53,6 +56,7 @@ export function openOutgoing({ relay, contextOf, log, firstRetryMs = FIRST_RETRY
           if (verdict === 'copy') {
             copies += 1
             sent = { ...sent, ...copyOf(message, copies) }
+            await sleep(copyPause.next(), signal)
           }
           const askedMs = error instanceof HubClientError ? (error.retryAfterMs ?? 0) : 0
           if (verdict === 'retry') await sleep(Math.max(askedMs, pause.next()), signal)

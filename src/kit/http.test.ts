@@ -1,4 +1,5 @@
 import { once } from 'node:events'
+import { request } from 'node:http'
 import { connect } from 'node:net'
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { gate } from '../../test/support/gate.ts'
@@ -24,6 +25,7 @@ beforeAll(async () => {
   app.post('/form', { config: { bodyAs: 'text' } }, async ({ body }) => ({ body }))
   app.post('/large', { bodyLimit: 2_000 }, async ({ bodyText }) => ({ length: bodyText.length }))
   app.get<{ Params: { name: string } }>('/things/:name', async ({ params }) => params)
+  app.get('/things/:name/parts', async ({ params }) => params)
   app.delete('/things/:name', async ({ body }) => ({ body: body ?? null }))
   app.get('/files/*', async () => ({}))
   app.get('/local', async (request) => ({ local: isLocalCaller(request) }))
@@ -199,6 +201,16 @@ describe('paths and methods', () => {
   })
 })
 
+test.each(['/things/', '/things//parts'])('nothing has an empty name: %s', async (path) => {
+  expect((await send('GET', path)).status).toBe(404)
+})
+
+test('a request without a Host is refused in JSON, but not one of HTTP/1.0', async () => {
+  const answer = await rawRequest(port, 'GET /local HTTP/1.1\r\nConnection: close\r\n\r\n')
+  expect([answer.status, json(answer).error.code]).toEqual([400, 'bad_request'])
+  expect((await rawRequest(port, 'GET /local HTTP/1.0\r\n\r\n')).status).toBe(200)
+})
+
 describe('errors', () => {
   test('an AppError gets the body and the headers of the service', async () => {
     const answer = await send('GET', '/fails')
@@ -287,25 +299,36 @@ describe('listen', () => {
   })
 })
 
-test('a client that writes all of its body first still reads that it was too large', async () => {
-  const { request } = await import('node:http')
-  const app = httpServer({ errorAnswer: () => ({ status: 413, body: { too: 'large' } }), bodyLimitBytes: 1_000 })
-  app.post('/', async () => 'ok')
-  const { host, port } = await listen(app, { host: '127.0.0.1', port: 0 })
-  for (let round = 0; round < 5; round++) {
-    const status = await new Promise((resolve, reject) => {
-      const body = Buffer.alloc(4 * 1024 * 1024, 'x')
-      const call = request({ host, port, method: 'POST', headers: { 'content-length': body.length } }, (answer) => {
-        answer.resume()
-        resolve(answer.statusCode)
-      })
-      call.on('error', reject)
+describe('an answer that comes before the body is there', () => {
+  const body = Buffer.alloc(4 * 1024 * 1024, 'x')
+
+  test.each([
+    ['too large', '/echo', { 'content-length': String(body.length) }, 413],
+    ['too large, in chunks', '/echo', { 'transfer-encoding': 'chunked' }, 413],
+    [
+      'too large, on a connection that then ends',
+      '/echo',
+      { 'transfer-encoding': 'chunked', connection: 'close' },
+      413,
+    ],
+    ['for nobody', '/nope', { 'transfer-encoding': 'chunked', connection: 'close' }, 404],
+    ['for no path', '/things/%zz', { 'transfer-encoding': 'chunked', connection: 'close' }, 400],
+    ['with a wish that cannot be met', '/echo', { 'content-length': String(body.length), expect: 'more' }, 417],
+  ])('reaches a client that writes all of its body first: %s', async (_what, path, headers, status) => {
+    for (let round = 0; round < 5; round++) {
+      const call = request({ host: '127.0.0.1', port, path, method: 'POST', headers, agent: false })
       call.end(body)
-    })
-    expect(status).toBe(413)
-  }
-  app.server.closeAllConnections()
-  await app.close()
+      const [answer] = await once(call, 'response')
+      expect(answer.statusCode).toBe(status)
+      answer.resume()
+      await once(call, 'close')
+    }
+  })
+
+  test('is given at last where the body never comes', async () => {
+    const head = 'POST /nope HTTP/1.1\r\nHost: a\r\nConnection: close\r\nContent-Length: 50\r\n\r\n{'
+    expect((await rawRequest(port, head)).status).toBe(404)
+  })
 })
 
 verifies('up:stop:quick', async () => {

@@ -68,6 +68,7 @@ export function httpServer({
   const app = fastify({
     ...(server && { serverFactory: () => server }),
     logger: false,
+    http: { requireHostHeader: false }, // its answer would not be ours
     bodyLimit: bodyLimitBytes,
     keepAliveTimeout: KEEP_ALIVE_MS,
     requestTimeout: requestTimeoutMs, // a parked poll has arrived
@@ -75,7 +76,8 @@ export function httpServer({
     routerOptions: { maxParamLength: MAX_PATH_PART },
     forceCloseConnections: 'idle',
     return503OnClosing: false, // its body would not be ours
-    frameworkErrors: (error, request, reply) => void sendError(error, request, reply),
+    // Hooks are passed over here.
+    frameworkErrors: (error, request, reply) => answerAfterBody(request, reply, () => sendError(error, request, reply)),
     clientErrorHandler: answerBrokenRequest,
   })
   const methodsOf = trackRoutes(app)
@@ -92,8 +94,15 @@ export function httpServer({
     // Clients send odd, wrong or no content types; what counts is whether the body parses, unless a service is strict.
     request.contentType = (request.raw.headers['content-type'] ?? '').split(';')[0]?.trim().toLowerCase() ?? ''
     request.raw.headers['content-type'] = 'application/json'
+    if (lacksHost(request)) return done(new AppError('bad_request', 'The Host header is missing.'))
     done()
   })
+  // Before the body is read: nobody wants it.
+  app.addHook('preParsing', (request, _reply, payload, done) => {
+    const isFor = !request.is404 && !lacksPathPart(request)
+    done(isFor ? null : notFound(request, methodsOf), payload)
+  })
+  app.addHook('onSend', (request, reply, payload, done) => answerAfterBody(request, reply, () => done(null, payload)))
   // Validation is done in the handlers, by schema.ts; the framework's own would coerce.
   app.setErrorHandler((error, request, reply) => sendError(error, request, reply))
   app.setNotFoundHandler((request, reply) => sendError(notFound(request, methodsOf), request, reply))
@@ -101,9 +110,6 @@ export function httpServer({
 
   function sendError(error: unknown, request: FastifyRequest, reply: FastifyReply) {
     const { status, body, headers } = errorAnswer(asAppError(error, request), request)
-    // A client that writes all of its body before it reads would only see a broken pipe: what is not too much is taken in.
-    if (status === 413 && Number(request.headers['content-length']) <= MAX_IGNORED_BYTES)
-      reply.removeHeader('connection')
     return reply
       .code(status)
       .headers(headers ?? {})
@@ -140,7 +146,7 @@ function closeSilentToo(server: Server): void {
 }
 
 function serverWith(first: NonNullable<HttpOptions['first']>, framework: RequestListener, requestTimeoutMs: number) {
-  const server = createServer((request, response) => {
+  const server = createServer({ requireHostHeader: false }, (request, response) => {
     if (!first(request, response)) framework(request, response)
   })
   // What the framework sets on a server of its own.
@@ -211,7 +217,6 @@ function readBody(
   parseJson: (text: string) => unknown,
   readType: (type: string) => BodyType,
 ): unknown {
-  if (request.is404) return undefined
   const type = bytes.length === 0 ? 'json' : readType(request.contentType)
   if (type === 'other') throw notJson()
   request.bodyText = bodyText(bytes)
@@ -285,6 +290,48 @@ function notFound(request: FastifyRequest, methodsOf: (path: string) => string[]
   })
 }
 
+function lacksHost({ raw }: FastifyRequest): boolean {
+  return raw.headers.host === undefined && raw.httpVersion !== '1.0'
+}
+
+/** `/things//parts`: the router takes an empty part for a name, but nothing has an empty name. */
+function lacksPathPart({ params }: FastifyRequest): boolean {
+  return Object.entries(params ?? {}).some(([name, value]) => value === '' && name !== '*')
+}
+
+/**
+ * Whoever hangs up while a body still arrives takes back the answer too, for the other side may not have read it yet. So
+ * an answer that ends the connection is given when the body is there, unless it is too much or too slow.
+ */
+function answerAfterBody(request: FastifyRequest, reply: FastifyReply, answer: () => void): void {
+  if (request.raw.complete || !endsConnection(request, reply)) answer()
+  else takeInRest(request.raw, answer)
+}
+
+function endsConnection({ raw }: FastifyRequest, reply: FastifyReply): boolean {
+  const says = (value: unknown) => String(value ?? '').toLowerCase()
+  if (says(reply.getHeader('connection')).includes('close')) return true
+  const asked = says(raw.headers.connection)
+  return raw.httpVersion === '1.0' ? !asked.includes('keep-alive') : asked.includes('close')
+}
+
+function takeInRest(request: IncomingMessage, then: () => void): void {
+  let bytes = 0
+  const patience = setTimeout(finish, LINGER_MS)
+  const count = (chunk: Buffer) => {
+    bytes += chunk.length
+    patience.refresh()
+    if (bytes > MAX_IGNORED_BYTES) finish()
+  }
+  request.on('data', count).once('end', finish).once('close', finish)
+
+  function finish(): void {
+    clearTimeout(patience)
+    request.off('data', count).off('end', finish).off('close', finish).resume()
+    then()
+  }
+}
+
 function shorten(path: string): string {
   return path.length > 200 ? `${path.slice(0, 200)}…` : path
 }
@@ -307,15 +354,17 @@ function answerBrokenRequest(error: Error & { code?: string }, socket: Socket): 
 }
 
 /** `Expect` can only ask for `100-continue`, which the server answers by itself. */
-function refuseExpectation(_request: IncomingMessage, response: ServerResponse): void {
+function refuseExpectation(request: IncomingMessage, response: ServerResponse): void {
   const body = brokenBody('expectation_failed', 'The only Expect header that is understood is 100-continue.')
-  response
-    .writeHead(417, {
-      'content-type': 'application/json; charset=utf-8',
-      'content-length': Buffer.byteLength(body),
-      connection: 'close',
-    })
-    .end(body)
+  takeInRest(request, () =>
+    response
+      .writeHead(417, {
+        'content-type': 'application/json; charset=utf-8',
+        'content-length': Buffer.byteLength(body),
+        connection: 'close',
+      })
+      .end(body),
+  )
 }
 
 function brokenBody(code: string, message: string): string {

@@ -76,6 +76,22 @@ verifies('bridge:errors:agent-away', async () => {
   expect(all[1]).toMatch(/^This is the demo model/)
 })
 
+verifies('bridge:answer:service-away', async () => {
+  const bridge = await startTestBridge()
+  const { control } = bridge.hub.sim
+  bridge.say('ann', 'first')
+  await heard(bridge, 'ann', 1)
+  // The hub's sends are cut in the middle, so that it cannot know whether they arrived.
+  control.faults.add({ kind: 'down', only: 'sendmessage' })
+  bridge.say('ann', 'second')
+  const unsent = /^switchboard_hub_sends_total\{outcome="unreachable"\} (\d+)$/m
+  const tries = async () => Number(unsent.exec(await (await fetch(`${bridge.hub.url}/metrics`)).text())?.[1] ?? 0)
+  await soon(async () => expect(await tries()).toBeGreaterThan(1))
+  control.faults.clear()
+  const all = await heard(bridge, 'ann', 2)
+  expect(all[1]).toContain('You said: "second"')
+})
+
 test('an agent that has forgotten the session begins a new one and says so', async () => {
   const bridge = await startTestBridge()
   bridge.say('ann', 'hello')

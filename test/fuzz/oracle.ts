@@ -54,12 +54,12 @@ export function hubJudge(): Judge {
 }
 
 /** What no server may do, whatever it was sent. */
-function commonTrouble({ isHttp, isLost, isLong }: HostileRequest, answer: Exchanged): string | null {
+function commonTrouble({ isHttp, isLost }: HostileRequest, answer: Exchanged): string | null {
   const { status, headers, end } = answer
   if (status >= 500) return `${status}: ${answer.body.slice(0, 300)}`
   if (headers.get('set-cookie')?.includes('fuzz=1')) return 'a header was injected'
   if (isHttp && end === 'silent') return 'no answer came'
-  if (isHttp && !isLost && !isLong && status === 0) return 'the connection was closed without an answer'
+  if (isHttp && !isLost && status === 0) return 'the connection was closed without an answer'
   if (!isHttp && status >= 400 && BROKEN_STATUSES.has(status) && end === 'answered' && jsonOf(answer) === undefined)
     return 'an error without JSON'
   return null

@@ -11,11 +11,6 @@ export interface HostileRequest {
   isHttp: boolean
   /** Nobody waits for the answer, so whether it was carried out is not known. */
   isLost: boolean
-  /**
-   * Still on its way when its head is refused: a server that answers and closes then resets the connection, and the
-   * answer may be lost with it. This is how Node's server behaves towards `Connection: close`.
-   */
-  isLong: boolean
   delivery: Delivery
   /** To tell what was sent. */
   text: string
@@ -80,7 +75,6 @@ const BROKEN: readonly [() => string, ...(() => string)[]] = [
   () => ' folded: yes',
 ]
 const WITHIN_MS = 30_000
-const LONG_BYTES = 16 * 1024
 
 /** Any request to this operation: right, wrong in one way, or broken. */
 export function anyRequest(operation: Operation, door: Door, dice: Dice): HostileRequest {
@@ -106,8 +100,7 @@ export function anyRequest(operation: Operation, door: Door, dice: Dice): Hostil
   const { delivery, isWhole } = anyDelivery(bytes, dice)
   const isHttp = !isBroken && isWhole && method !== 'HEAD'
   const text = bytes.subarray(0, 1_500).toString('latin1')
-  const isLong = delivery.pieces.length > 1 || bytes.length > LONG_BYTES
-  return { method, path, isHttp, isLost: !isWhole || delivery.hangUp || isBroken, isLong, delivery, text }
+  return { method, path, isHttp, isLost: !isWhole || delivery.hangUp || isBroken, delivery, text }
 }
 
 /** In one piece, in a few, slowly, with another request behind it, or only half of it. */

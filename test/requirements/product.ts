@@ -23,6 +23,10 @@ export const product = {
     source: BRIDGE,
     behaviour: "An answer over the messenger's limit goes out in pieces of at most 2,000 characters, in order.",
   },
+  'bridge:answer:service-away': {
+    source: BRIDGE,
+    behaviour: 'An answer whose fate is unknown is sent again after pauses that grow, with a word about it.',
+  },
   'bridge:answer:code-whole': {
     source: BRIDGE,
     behaviour:

@@ -29,7 +29,7 @@ type Json = any
 export function documentCheck(withKeys: boolean): DocumentCheck {
   const document: Json = openApiDocument('0.0.0', withKeys)
   const paths = Object.entries<Json>(document.paths).map(([path, operations]) => ({
-    pattern: new RegExp(`^${path.replaceAll('.', '\\.').replace(/\{\w+\}/g, '[^/]*')}$`),
+    pattern: new RegExp(`^${path.replaceAll('.', '\\.').replace(/\{\w+\}/g, '[^/]+')}$`),
     operations,
   }))
 
