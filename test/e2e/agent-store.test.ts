@@ -1,3 +1,4 @@
+import { execFileSync } from 'node:child_process'
 import { readdirSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect } from 'vitest'
@@ -157,6 +158,30 @@ verifies(
     const after: { session_id: string }[] = (await agent.call('GET', '/sessions')).body
     expect(after.map(({ session_id: id }) => id).reverse()).toEqual(kept)
     expect((await agent.call('POST', '/sessions', { system_prompt: 'x'.repeat(20_000) })).status).toBe(201)
+  },
+  120_000,
+)
+
+verifies(
+  'agentstore:disk:ready',
+  async () => {
+    const agent = await agentProcess([])
+    const program = await agent.start()
+    const ready = async () => (await agent.call('GET', '/ready')).status
+    const biggestFile = (bytes: number) =>
+      execFileSync('prlimit', ['--pid', String(program.child.pid), `--fsize=${bytes}:`])
+    const create = async () => (await agent.call('POST', '/sessions')).status
+    expect([await create(), await ready()]).toEqual([201, 200])
+    biggestFile(0)
+    expect(await create()).toBe(503)
+    const { status, body } = await agent.call('GET', '/ready')
+    expect([status, body.ready]).toEqual([503, false])
+    expect(body.reason).toContain('disk')
+    expect((await agent.call('GET', '/health')).status).toBe(200)
+    biggestFile(1024 ** 3)
+    // Nobody writes: it finds out by itself.
+    await expect.poll(ready, { timeout: START_MS }).toBe(200)
+    expect(await create()).toBe(201)
   },
   120_000,
 )

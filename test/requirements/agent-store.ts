@@ -36,6 +36,11 @@ export const agentStore = {
     source: STATE,
     behaviour: 'While the disk is full writes are refused with 503 and what to do; nothing acknowledged is lost.',
   },
+  'agentstore:disk:ready': {
+    source: 'docs/operations.md: Monitoring; issue 3: Build 1 (ready)',
+    behaviour:
+      'While nothing can be stored /ready is 503 with the reason, and 200 again when a write works, by itself.',
+  },
   'agentstore:disk:cancel': {
     source: 'issue 3: Why; docs/operations.md',
     behaviour:

@@ -39,21 +39,23 @@ export async function openBacking(
 ): Promise<Backing> {
   const { dataDir, redisUrl, ...rest } = options
   if (redisUrl !== null) return openShared({ ...rest, redisUrl, log, bellOf })
-  const store = dataDir === null ? memoryStore(options) : await openDirectory(dataDir, options)
+  if (dataDir === null) return alone(memoryStore(options), () => null)
+  const { openSqliteStore } = await import('./sqlite.ts')
+  const store = await openSqliteStore({ dir: dataDir, ...options })
+  return alone(store, store.trouble)
+}
+
+/** A server that shares nothing with others. */
+function alone(store: AgentStore, trouble: () => string | null): Backing {
   return {
     store,
     doorbell: memoryDoorbell(),
     ticketSecret: randomBytes(SECRET_BYTES),
     leaseMs: null,
-    trouble: () => null,
+    trouble,
     limited: () => null,
     close: () => store.close(),
   }
-}
-
-async function openDirectory(dir: string, limits: StoreLimits): Promise<AgentStore> {
-  const { openSqliteStore } = await import('./sqlite.ts')
-  return openSqliteStore({ dir, ...limits })
 }
 
 interface SharedOptions extends Omit<BackingOptions, 'dataDir'> {

@@ -1,10 +1,11 @@
 import type { Operations } from '../../kit/sqlite/commit-group.ts'
 import type { Db } from '../../kit/sqlite/database.ts'
+import { rewriteVersion } from '../../kit/sqlite/migrate.ts'
 import { admitRun, appendEntry, nextRun, settlePlan } from './write-runs.ts'
 import { createSession, removeSession, updateSession } from './write-sessions.ts'
 
 /** Every way to write, by name: what crosses the border to the writer thread is a name and its input. */
-const table = { createSession, updateSession, removeSession, appendEntry, admitRun, nextRun, settlePlan }
+const table = { createSession, updateSession, removeSession, appendEntry, admitRun, nextRun, settlePlan, tryWrite }
 
 type Table = typeof table
 
@@ -24,6 +25,11 @@ const byName: { [Name in OperationName]: (db: Db, input: Input<Name>) => Outputs
 
 function perform<Name extends OperationName>(db: Db, call: Call<Name>): Outputs[Name] {
   return byName[call.name](db, call.input)
+}
+
+/** Shows whether anything can be written. */
+function tryWrite(db: Db, _input: null): void {
+  rewriteVersion(db)
 }
 
 /** What the writer does with a call. */

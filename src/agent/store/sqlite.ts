@@ -2,6 +2,7 @@ import { type LocalLease, memoryLease } from '../../kit/lease.ts'
 import type { Db } from '../../kit/sqlite/database.ts'
 import { type GroupWriter, groupWriter } from '../../kit/sqlite/group-writer.ts'
 import { type OpenSqlite, openSqlite } from '../../kit/sqlite/open.ts'
+import { type WatchedCommits, watchCommits } from '../../kit/sqlite/watch-commits.ts'
 import type { Call, Outputs } from './operations.ts'
 import type { AgentStore, RunStore, SessionLog, SessionStore, StoreLimits } from './port.ts'
 import {
@@ -26,6 +27,12 @@ export interface SqliteStoreOptions extends StoreLimits {
   dir: string
 }
 
+/** A store that says whether it can write. */
+export interface SqliteStore extends AgentStore {
+  /** Why nothing can be stored now; null when all is well. */
+  trouble(): string | null
+}
+
 const DATABASE = 'agent.db'
 
 /**
@@ -33,7 +40,7 @@ const DATABASE = 'agent.db'
  * connection of their own. Leases live in memory: the directory is locked, so nobody outlives the process that gave them.
  * Fails with `data_dir_in_use`, `data_dir_unusable` or `store_newer`.
  */
-export async function openSqliteStore(options: SqliteStoreOptions): Promise<AgentStore> {
+export async function openSqliteStore(options: SqliteStoreOptions): Promise<SqliteStore> {
   const { dir, maxSessions, maxLogEvents, maxLogBytes } = options
   const limits = { maxSessions, maxLogEvents, maxLogBytes }
   return sqliteStoreOn(
@@ -43,8 +50,12 @@ export async function openSqliteStore(options: SqliteStoreOptions): Promise<Agen
 }
 
 /** A store on a database that is open. */
-export function sqliteStoreOn(opened: OpenSqlite<Call>, limits: StoreLimits): AgentStore {
-  const writer = groupWriter<Call, Outputs>({ commit: opened.commit })
+export function sqliteStoreOn(opened: OpenSqlite<Call>, limits: StoreLimits): SqliteStore {
+  const watched: WatchedCommits<Call> = watchCommits({
+    commit: opened.commit,
+    tryWrite: () => writer.run({ name: 'tryWrite', input: null }),
+  })
+  const writer = groupWriter<Call, Outputs>({ commit: watched.commit })
   const parts: Parts = { db: opened.db, writer, limits, leases: memoryLease({ now: () => 0, lifeMs: 1 }) }
   return {
     sessions: sessionStore(parts),
@@ -52,7 +63,11 @@ export function sqliteStoreOn(opened: OpenSqlite<Call>, limits: StoreLimits): Ag
     runs: runStore(parts),
     leases: parts.leases,
     count: async () => countSessions(opened.db),
-    close: () => opened.close(writer.drain),
+    trouble: watched.trouble,
+    close() {
+      watched.stop()
+      return opened.close(writer.drain)
+    },
   }
 }
 

@@ -32,3 +32,8 @@ export function migrate(db: Db, path: string, migrations: readonly string[]): vo
 export function userVersion(db: Db): number {
   return db.get<{ user_version: number }>('PRAGMA user_version')?.user_version ?? 0
 }
+
+/** A write that changes nothing and yet has to reach the disk: the version again. */
+export function rewriteVersion(db: Db): void {
+  db.exec(`PRAGMA user_version = ${userVersion(db)}`)
+}
