@@ -1,6 +1,8 @@
 import { AppError } from '../kit/errors.ts'
+import { PROPOSE_PLAN } from './loop.ts'
 import type { Message, PendingPlan, PlanDecision, Session } from './model.ts'
 import type { LogEntry } from './store/port.ts'
+import { preview } from './tool-turn.ts'
 
 /** The plan that a person means: the one that waits, by its id or without. */
 export function waitingPlan({ pendingPlan }: Session, planId: string | null): PendingPlan | null {
@@ -29,24 +31,23 @@ export function decidedBefore(
 
 /** What the log gets with a decision: the answer to the call that proposed the plan. */
 export function decisionEntry(plan: PendingPlan, decision: PlanDecision, now: number): LogEntry {
+  const { toolUseId, runId, step } = plan
+  const success = decision.decision === 'approve'
+  const text = decisionText(plan.plan, decision)
   const answer: Message = {
     role: 'tool',
-    content: [
-      {
-        type: 'tool_result',
-        toolUseId: plan.toolUseId,
-        content: decisionText(plan.plan, decision),
-        isError: decision.decision === 'reject',
-      },
-    ],
-    runId: plan.runId,
-    step: plan.step,
+    content: [{ type: 'tool_result', toolUseId, content: text, isError: !success }],
+    runId,
+    step,
     createdAt: now,
   }
   return {
     now,
     runId: plan.runId,
-    events: [{ type: 'plan_decided', planId: plan.planId, decision: decision.decision }],
+    events: [
+      { type: 'plan_decided', planId: plan.planId, decision: decision.decision },
+      { type: 'tool_result', id: toolUseId, name: PROPOSE_PLAN, success, output: preview(text), step },
+    ],
     messages: [answer],
     session: { status: 'running', activeRunId: plan.runId, pendingPlan: null },
     run: { status: 'running' },

@@ -1,7 +1,7 @@
 import type { ContentBlock, Message } from './model.ts'
 
 /** Said in place of a result that never came. */
-const NO_RESULT = 'Interrupted: it is not known whether this was carried out.'
+export const NO_RESULT = 'Interrupted: it is not known whether this was carried out.'
 
 type ToolUse = Extract<ContentBlock, { type: 'tool_use' }>
 type ToolResult = Extract<ContentBlock, { type: 'tool_result' }>

@@ -3,7 +3,8 @@ import { AppError } from '../kit/errors.ts'
 import type { Log } from '../kit/log.ts'
 import { backoff, sleep } from '../kit/retry.ts'
 import type { LoopResult } from './loop.ts'
-import type { FinishReason, PendingPlan, Run, RunEvent } from './model.ts'
+import type { FinishReason, Message, PendingPlan, Run, RunEvent } from './model.ts'
+import { answerOpenCalls } from './open-calls.ts'
 import { ProviderError } from './provider/port.ts'
 import type { LogEntry } from './store/port.ts'
 
@@ -43,24 +44,45 @@ export function isTakenOver(error: unknown): boolean {
   return error instanceof AppError && (error.code === 'fenced' || error.code === 'not_found')
 }
 
-/** The ending of a run whose owner died. */
-export const INTERRUPTED: Finished = {
-  type: 'finished',
-  reason: 'Interrupted',
-  error: {
+/** The errors of ends that are failures by themselves. The others were wished, by a person or by a limit that was set. */
+const FAILURES: Partial<Record<FinishReason, { code: string; message: string }>> = {
+  ContextOverflow: {
+    code: 'context_overflow',
+    message: 'The conversation is too long for the model and cannot be made shorter; start a new session.',
+  },
+  ProviderStop: {
+    code: 'provider_stopped',
+    message: 'The model stopped before it had finished; ask it to go on, or choose another model.',
+  },
+  Interrupted: {
     code: 'interrupted',
     message: 'The server stopped while this run was under way; its outcome is not known.',
   },
 }
 
-/** The last entry of a run: its one `done`, and the session free again. */
-export function endingEntry(run: Run, { reason, error }: Finished, activeMs: number, now: number): LogEntry {
+/** The error that is told before `done`; undefined when the run did not fail. */
+export function errorOf({ reason, error }: Pick<Finished, 'reason' | 'error'>): Finished['error'] {
+  return error ?? FAILURES[reason]
+}
+
+/** The ending of a run whose owner died. */
+export const INTERRUPTED: Finished = { type: 'finished', reason: 'Interrupted' }
+
+/** The last entry of a run: results for calls that have none, its one `done`, and the session free again. */
+export function endingEntry(
+  run: Run,
+  ending: Finished,
+  { activeMs, now, transcript }: { activeMs: number; now: number; transcript: readonly Message[] },
+): LogEntry {
+  const { reason } = ending
+  const error = errorOf(ending)
+  const open = answerOpenCalls(transcript, { runId: run.id, reason, now })
   const failed: RunEvent[] = error === undefined ? [] : [{ type: 'error', ...error }]
   return {
     now,
     runId: run.id,
-    events: [...failed, { type: 'done', finishReason: reason, usage: run.usage }],
-    messages: [],
+    events: [...open.events, ...failed, { type: 'done', finishReason: reason, usage: run.usage }],
+    messages: open.messages,
     session: { status: 'idle', activeRunId: null, pendingPlan: null },
     run: { status: 'finished', finishReason: reason, error: error?.message ?? null, activeMs },
   }

@@ -108,15 +108,22 @@ export function runWorker(options: RunWorkerOptions, stopping: AbortSignal): Run
     one: Active,
   ): Promise<void> {
     const isPlan = ending.type === 'plan'
+    const patience = { signal: stopping, log, onStuck: (error: unknown) => one.unkept.abort(error) }
+    let transcript: Message[] = []
+    const read = async () => {
+      transcript = await store.log.transcript(run.sessionId)
+    }
     const write = () =>
       append(
         claim,
         isPlan
           ? proposalEntry(run, ending, { activeMs, now: now(), lifeMs: options.planLifeMs })
-          : endingEntry(run, ending, activeMs, now()),
+          : endingEntry(run, ending, { activeMs, now: now(), transcript }),
       )
     try {
-      await untilKept(write, { signal: stopping, log, onStuck: (error) => one.unkept.abort(error) })
+      // Who came to its end by itself has left no call open.
+      if (!isPlan && ending.reason !== 'NoMoreToolCalls') await untilKept(read, patience)
+      await untilKept(write, patience)
       one.unkept = new AbortController()
     } catch (error) {
       if (isTakenOver(error)) return

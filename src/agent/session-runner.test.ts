@@ -109,7 +109,7 @@ describe('every run has exactly one done:', () => {
     await bench.submit('later', { whenBusy: 'enqueue' })
     await bench.until('partial_message')
     await bench.runner.stop()
-    await expectEnd(bench, 'Interrupted')
+    await expectEnd(bench, 'Interrupted', { code: 'interrupted' })
     await expect(bench.submit('more')).rejects.toMatchObject({ code: 'shutting_down' })
     expect((await bench.store.runs.list('s1')).map(({ status }) => status)).toEqual(['finished', 'queued'])
   })

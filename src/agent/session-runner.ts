@@ -204,12 +204,9 @@ export function sessionRunner(options: SessionRunnerOptions): SessionRunner {
     const run = session.activeRunId === null ? null : await store.runs.get(session.id, session.activeRunId)
     if (run === null) return false
     const ending: Finished = { type: 'finished', reason: 'Cancelled' }
-    const { settled } = await store.runs.settlePlan(
-      session.id,
-      planId,
-      endingEntry(run, ending, run.activeMs, now()),
-      null,
-    )
+    const transcript = await store.log.transcript(session.id)
+    const entry = endingEntry(run, ending, { activeMs: run.activeMs, now: now(), transcript })
+    const { settled } = await store.runs.settlePlan(session.id, planId, entry, null)
     if (!settled) return false
     doorbell.ring(bell(session.id))
     options.onFinished(run, 'Cancelled', run.activeMs)
@@ -262,7 +259,9 @@ export function sessionRunner(options: SessionRunnerOptions): SessionRunner {
       const session = await store.sessions.get(id)
       const run = session?.activeRunId ? await store.runs.get(id, session.activeRunId) : null
       if (session?.status !== 'running' || run === null) return
-      await store.log.append(claim, endingEntry(run, INTERRUPTED, run.activeMs, now()))
+      const transcript = await store.log.transcript(id)
+      const ending = endingEntry(run, INTERRUPTED, { activeMs: run.activeMs, now: now(), transcript })
+      await store.log.append(claim, ending)
       doorbell.ring(bell(id))
       options.onFinished(run, 'Interrupted', run.activeMs)
     } catch (error) {

@@ -13,7 +13,8 @@ import {
   type RunLimits,
   type Usage,
 } from './model.ts'
-import { failureOf, shuttingDown } from './run-endings.ts'
+import { answerOpenCalls } from './open-calls.ts'
+import { errorOf, type Finished, failureOf, shuttingDown } from './run-endings.ts'
 import type { RunSetup } from './setup.ts'
 
 export interface StatelessOrder {
@@ -113,7 +114,11 @@ export function statelessRuns(options: StatelessOptions): StatelessRuns {
       messages.push(...withoutSummaries(step.messages))
       for (const event of step.events) onEvent(event, runId)
     }
-    const finish = (finishReason: FinishReason): StatelessResult => {
+    const finish = (finishReason: FinishReason, failure?: Finished['error']): StatelessResult => {
+      const open = answerOpenCalls(messages, { runId, reason: finishReason, now: now() })
+      keep({ ...open, usage: NO_USAGE })
+      const error = errorOf({ reason: finishReason, ...(failure && { error: failure }) })
+      if (error) onEvent({ type: 'error', ...error }, runId)
       onEvent({ type: 'done', finishReason, usage }, runId)
       options.onFinished(finishReason, now() - startedAt, usage)
       return { runId, finishReason, messages, usage }
@@ -145,8 +150,7 @@ export function statelessRuns(options: StatelessOptions): StatelessRuns {
     } catch (error) {
       if (signal.aborted) return finish(why())
       const { reason, error: told } = failureOf(error, log, { id: runId })
-      if (told) onEvent({ type: 'error', ...told }, runId)
-      finish(reason)
+      finish(reason, told)
       throw error
     }
   }

@@ -49,6 +49,11 @@ export function refuseCalls(input: RunInput, calls: ToolCall[], why: string): Lo
   )
 }
 
+/** What who watches is shown of an output. */
+export function preview(text: string): string {
+  return text.slice(0, PREVIEW_CHARS)
+}
+
 interface Result {
   call: ToolCall
   answer: ToolAnswer
@@ -72,7 +77,7 @@ function tell({ runId, now }: RunInput, results: Result[]): LoopStep {
       id: call.id,
       name: call.name,
       success: answer.success,
-      output: answer.text.slice(0, PREVIEW_CHARS),
+      output: preview(answer.text),
       step,
     }),
   )

@@ -213,7 +213,8 @@ function workOn(tools: TurnTools, conversation: Conversation, turn: Turn, signal
 
 function endText({ reason, error }: Extract<RunEnd, { type: 'done' }>, spoke: boolean): string | null {
   if (reason === 'Cancelled') return TEXTS.stopped
-  if (error !== null) return TEXTS.failed(error)
+  // What the user can do about it here is not what a caller of the agent can do.
+  if (error !== null && reason !== 'ContextOverflow') return TEXTS.failed(error)
   return endingText(reason) ?? (spoke ? null : TEXTS.silent)
 }
 

@@ -14,6 +14,16 @@ export const agentEvents = {
     source: 'spec/agent-server-api.md: Errors',
     behaviour: 'A failure during a run is an error event with a message.',
   },
+  'agent:events:failure-ends': {
+    source: 'spec/agent-server-api.md: Errors; design/agent-decisions.md: Events',
+    behaviour:
+      'An end that is a failure (ProviderStop, ContextOverflow, Interrupted) has an error before done; one by a limit or a person has none.',
+  },
+  'agent:events:every-result': {
+    source: 'design/agent-decisions.md: The loop; spec/agent-server-api.md: Events',
+    behaviour:
+      'Every tool_call has exactly one tool_result before done: also a plan, and what a cancel or a crash cut off.',
+  },
   'agent:events:numbered': {
     source: 'design/agent-decisions.md: Events',
     behaviour: 'Events are numbered from 1 without reuse, and the number is the SSE id.',
