@@ -37,7 +37,7 @@ export const agentStore = {
     behaviour: 'While the disk is full writes are refused with 503 and what to do; nothing acknowledged is lost.',
   },
   'agentstore:disk:ready': {
-    source: 'docs/operations.md: Monitoring; issue 3: Build 1 (ready)',
+    source: 'issue 3: Build 1 (ready)',
     behaviour:
       'While nothing can be stored /ready is 503 with the reason, and 200 again when a write works, by itself.',
   },
