@@ -4,6 +4,7 @@ import type { Log } from '../kit/log.ts'
 import type { Metrics } from '../kit/metrics.ts'
 import { type RateLimit, rateLimit } from '../kit/rate.ts'
 import { type Account, type Accounts, type AccountsOptions, DEFAULT_ACCOUNT, openAccounts } from './accounts.ts'
+import { openBacklog } from './backlog.ts'
 import type { BotLogin } from './credentials.ts'
 import { type DeliveryDesk, openDelivery } from './delivery.ts'
 import { createFigures, type Figures, observe } from './figures.ts'
@@ -95,6 +96,9 @@ export interface Hub {
 const EXPIRE_EVERY_MS = 60_000
 const PRUNE_EVERY_MS = 60 * 60_000
 const CALL_MS = 10_000
+/** An upstream answer with this many messages has more behind it: then polls may wait this long, and get more at once. */
+const BACKLOG_BATCH = 50
+const BACKLOG_HOLD_MS = 50
 const NO_LIMITS = { sendsPerContext: 0, replyWindowMs: 0, accountSends: 0, accountWindowMs: 300_000 }
 const BOUNDS = {
   maxMessages: MAX_QUEUE_MESSAGES,
@@ -132,6 +136,7 @@ export async function openHub(options: HubOptions): Promise<Hub> {
     },
   })
   registry.onRevoked(delivery.revoke)
+  const backlog = openBacklog({ tell: delivery.advance, holdMs: BACKLOG_HOLD_MS })
   const accounts = openAccounts({
     ...options.accounts,
     serviceUrl: options.service.url,
@@ -223,6 +228,7 @@ export async function openHub(options: HubOptions): Promise<Hub> {
     },
     async removeClient({ id }) {
       const died = await registry.remove(id)
+      backlog.release()
       delivery.forget(id)
       for (const { line } of accounts.all()) line.typing.stopClient(id)
       traffic.forget(id)
@@ -231,6 +237,7 @@ export async function openHub(options: HubOptions): Promise<Hub> {
     },
     async drain() {
       for (const timer of timers) clearInterval(timer)
+      backlog.release()
       delivery.drain()
       pairings.close()
       await logins.close()
@@ -246,7 +253,7 @@ export async function openHub(options: HubOptions): Promise<Hub> {
     const quarantined = result.entries.filter(({ state }) => state === 'quarantined')
     if (quarantined.length > 0)
       log.warn('messages could not be read and were set aside', { count: quarantined.length, account: batch.account })
-    delivery.advance(result.positions, freshDeliveries(batch, result))
+    backlog.stored(result.positions, freshDeliveries(batch, result), batch.entries.length >= BACKLOG_BATCH)
     accounts.resume(result.sends)
   }
 

@@ -63,6 +63,8 @@ const MOST_PAUSE_MS = 10_000
 interface Login extends LoginView {
   /** The secret that stands for the code on show. */
   qrcode: string
+  /** What to say while that code is on show. */
+  invitation: string
   stop: AbortController
   endedAt: number | null
   /** The first code is there. */
@@ -135,6 +137,7 @@ export function openLogins({ service, hosts, now, log, accept, pauseMs = PAUSE_M
       expiresAt: null,
       message: 'Asking the messaging service for a QR code.',
       qrcode: '',
+      invitation: MESSAGES.wait,
       stop: new AbortController(),
       endedAt: null,
       ready: Promise.resolve(),
@@ -166,6 +169,7 @@ export function openLogins({ service, hosts, now, log, accept, pauseMs = PAUSE_M
     login.qrText = content
     login.expiresAt = now() + CODE_LASTS_MS
     login.message = message
+    login.invitation = message
     login.qrcode = qrcode
   }
 
@@ -211,7 +215,8 @@ export function openLogins({ service, hosts, now, log, accept, pauseMs = PAUSE_M
   async function settle(login: Login, progress: QrProgress): Promise<boolean> {
     if (progress.status === 'wait' || progress.status === 'scanned') {
       // A phone that has scanned does not go back to waiting.
-      if (progress.status === 'scanned' || login.status === 'wait') show(login, progress.status, null)
+      if (progress.status === 'scanned') show(login, 'scanned', null)
+      else if (login.status === 'wait') show(login, 'wait', login.invitation)
       return false
     }
     if (progress.status === 'already_bound') {

@@ -1,5 +1,5 @@
 import { expect } from 'vitest'
-import { startTestHub } from '../support/test-hub.ts'
+import { startTestHub, until } from '../support/test-hub.ts'
 import { verifies } from '../support/verifies.ts'
 
 const contents = (answer: { body: { messages: { content: string }[] } }) =>
@@ -41,7 +41,8 @@ verifies(
     // 100 messages of 700 kB are 70 MB, six too many.
     const text = 'x'.repeat(700_000)
     for (let number = 0; number < 100; number++) hub.sim.control.say({ user: 'ann', text })
-    await hub.say('ann', 'last')
+    hub.sim.control.say({ user: 'ann', text: 'last' })
+    await until(async () => (await hub.call('GET', '/hub/messages?limit=1')).body.messages[0]?.content === 'last', 50_000)
     const { clients } = (await hub.call('GET', '/hub/clients')).body
     const letters = (await hub.call('GET', '/hub/dead-letters')).body
     expect(letters.total).toBeGreaterThan(2)
