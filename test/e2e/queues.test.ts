@@ -42,7 +42,10 @@ verifies(
     const text = 'x'.repeat(700_000)
     for (let number = 0; number < 100; number++) hub.sim.control.say({ user: 'ann', text })
     hub.sim.control.say({ user: 'ann', text: 'last' })
-    await until(async () => (await hub.call('GET', '/hub/messages?limit=1')).body.messages[0]?.content === 'last', 50_000)
+    await until(
+      async () => (await hub.call('GET', '/hub/messages?limit=1')).body.messages[0]?.content === 'last',
+      50_000,
+    )
     const { clients } = (await hub.call('GET', '/hub/clients')).body
     const letters = (await hub.call('GET', '/hub/dead-letters')).body
     expect(letters.total).toBeGreaterThan(2)
