@@ -40,9 +40,9 @@ export function namedTools(
     calls,
     describe: () =>
       names.map((name) => ({ name, description: name, parameters: {}, readOnly: !name.includes('write') })),
-    run(call, signal, onProgress) {
+    run(call, signal, onProgress, rest) {
       calls.push(call)
-      return run(call, signal, onProgress)
+      return run(call, signal, onProgress, rest)
     },
   }
 }

@@ -18,8 +18,15 @@ import { refuseCalls, runCalls } from './tool-turn.ts'
 /** What the loop needs of the tools. */
 export interface LoopTools {
   describe(): (ToolDescription & { readOnly: boolean })[]
-  /** Never throws: a tool that fails is a result. */
-  run(call: ToolCall, signal: AbortSignal, onProgress: (text: string) => void): Promise<ToolAnswer>
+  /** Never throws: a tool that fails is a result. `rest` is what a helper may spend. */
+  run(call: ToolCall, signal: AbortSignal, onProgress: (text: string) => void, rest: Rest): Promise<ToolAnswer>
+}
+
+/** What is left of a run's budgets beside the turn in which it answers; null sets no limit. Time is the signal's. */
+export interface Rest {
+  steps: number
+  tokens: number | null
+  cost: number | null
 }
 
 export interface ToolCall {
@@ -94,9 +101,11 @@ export async function* runAgent(input: RunInput): AsyncGenerator<LoopStep, LoopR
   let transcript = afterSummaries(input.transcript)
   let spent = input.spentBefore ?? NO_USAGE
   let refits = 0
+  /** Turns that helpers took: they are of the same budget. */
+  let helped = Math.max(0, spent.totalSteps - input.stepsBefore)
   const stuck = stuckDetector()
 
-  for (let step = input.stepsBefore + 1; step <= maxSteps; step++) {
+  for (let step = input.stepsBefore + 1; step + helped <= maxSteps; step++) {
     if (signal.aborted) return finished('Cancelled')
     const fitted = await fitOr(input, transcript, 'estimate')
     if (signal.aborted) return finished('Cancelled')
@@ -105,7 +114,7 @@ export async function* runAgent(input: RunInput): AsyncGenerator<LoopStep, LoopR
     transcript = fitted.messages
     spent = addUsage(spent, fitted.usage)
 
-    const last = step === maxSteps && maxSteps > 1
+    const last = step + helped === maxSteps && maxSteps > 1
     const turn: Turn = { text: '', calls: [], usage: NO_USAGE, reason: 'stop' }
     let failure: unknown
     try {
@@ -149,8 +158,10 @@ export async function* runAgent(input: RunInput): AsyncGenerator<LoopStep, LoopR
     const proposal = mayAsk ? turn.calls.find(({ name }) => name === PROPOSE_PLAN) : undefined
     const planned = proposal ? planOf(proposal) : null
     const doable = planned === null ? turn.calls : turn.calls.filter((call) => call !== proposal)
-    const { verdicts, usage } = yield* runCalls(input, doable, stuck, transcript)
+    const left = restOf(input, spent, maxSteps - helped - step)
+    const { verdicts, usage } = yield* runCalls(input, doable, { stuck, transcript, left })
     spent = addUsage(spent, usage)
+    helped += usage.totalSteps
     if (signal.aborted) return finished('Cancelled')
     if (proposal && planned !== null) return { type: 'plan', call: proposal, plan: planned }
     if (verdicts.includes('stuck')) return finished('Stuck')
@@ -257,6 +268,18 @@ function uniqueId(id: string, taken: Set<string>): string {
   for (let count = 2; taken.has(unique); count++) unique = `${wanted}_${count}`
   taken.add(unique)
   return unique
+}
+
+/** What is left when `used` has been spent besides; one turn is kept for the answer. */
+function restOf({ maxTokens, maxCost }: RunInput, spent: Usage, stepsLeft: number): (used: Usage) => Rest {
+  return (used) => {
+    const { totalTokens, cost } = addUsage(spent, used)
+    return {
+      steps: stepsLeft - used.totalSteps - 1,
+      tokens: maxTokens === null ? null : maxTokens - totalTokens,
+      cost: maxCost === null ? null : maxCost - (cost ?? 0),
+    }
+  }
 }
 
 function overBudget(spent: Usage, { maxTokens, maxCost }: RunInput): boolean {

@@ -12,6 +12,7 @@ import { toolRegistry } from './tools/registry.ts'
 import { temporaryWorkspace } from './workspace/temporary.contract.ts'
 
 const SIGNAL = new AbortController().signal
+const PLENTY = { steps: 50, tokens: null, cost: null }
 
 verifies(
   'agent:plan:mode',
@@ -39,7 +40,7 @@ test('arguments that were no JSON are refused before anything is done', async ()
   const { setup, ran } = await bench(scriptedProvider([]))
   const { tools } = await setup.prepare(newSession('s1'), newRun('r1', 's1'), [], SIGNAL)
   const call = { id: 'a', name: 'write', input: {}, invalid: '{', step: 1 }
-  expect(await tools.run(call, SIGNAL, () => {})).toMatchObject({ success: false })
+  expect(await tools.run(call, SIGNAL, () => {}, PLENTY)).toMatchObject({ success: false })
   expect(ran).toEqual([])
 })
 
@@ -64,6 +65,53 @@ verifies(
     expect(ran).toEqual([])
   },
 )
+
+verifies(
+  'agent:tools:task-budget',
+  'a sub-task gets the turns that are left, less the one for the answer',
+  async () => {
+    const turns = { run: 0, helper: 0 }
+    const provider = handMade((request) => {
+      const who = JSON.stringify(request.messages[0]).includes('helper goal') ? 'helper' : 'run'
+      turns[who] += 1
+      if (request.toolChoice === 'none') return [{ type: 'text', delta: `${who} is out of turns.` }, FINISH]
+      if (who === 'helper') return [callOf(`h${turns.helper}`, 'look', { turn: turns.helper }), FINISH]
+      // A second helper finds nothing left.
+      return [callOf('a', 'task', { goal: 'helper goal' }), callOf('b', 'task', { goal: 'helper goal' }), FINISH]
+    })
+    const { setup } = await bench(provider)
+    const prepared = await setup.prepare(newSession('s1'), newRun('r1', 's1'), [], SIGNAL)
+    const { result, steps, events } = await playLoop({ ...prepared, ...loop, maxSteps: 6 })
+    expect(result).toMatchObject({ reason: 'NoMoreToolCalls' })
+    expect(turns).toEqual({ run: 2, helper: 4 })
+    expect(steps.reduce((total, { usage }) => total + usage.totalSteps, 0)).toBe(6)
+    const outputs = events.flatMap((event) => (event.type === 'tool_result' ? [[event.success, event.output]] : []))
+    expect(outputs).toEqual([
+      [true, 'helper is out of turns.'],
+      [false, expect.stringContaining('yourself')],
+    ])
+  },
+)
+
+verifies('agent:tools:task-budget', 'a sub-task gets the tokens and the money that are left', async () => {
+  for (const limit of [{ maxTokens: 60 }, { maxCost: 4 }]) {
+    let helper = 0
+    // Each turn takes 15 tokens and costs a dollar.
+    const provider = handMade(
+      (request) => {
+        if (!JSON.stringify(request.messages[0]).includes('helper goal'))
+          return [callOf('a', 'task', { goal: 'helper goal' }), FINISH]
+        helper += 1
+        return [callOf(`h${helper}`, 'look', { turn: helper }), FINISH]
+      },
+      { price: { input: 100_000, output: 0 } },
+    )
+    const { setup } = await bench(provider)
+    const prepared = await setup.prepare(newSession('s1'), newRun('r1', 's1'), [], SIGNAL)
+    const { result } = await playLoop({ ...prepared, ...loop, ...limit, maxSteps: 50 })
+    expect([result, helper]).toMatchObject([{ reason: 'BudgetExceeded' }, 3])
+  }
+})
 
 test('a sub-task whose model fails, or that has no goal, is a result and not the end of the run', async () => {
   const provider = scriptedProvider([
@@ -116,7 +164,7 @@ verifies('agent:tools:per-session', 'tools remember per session until it is forg
 const loop = { runId: 'r1', transcript: [user('go')], stepsBefore: 0, maxSteps: 10, signal: SIGNAL, now: () => 0 }
 
 function run(tools: Awaited<ReturnType<ReturnType<typeof runSetup>['prepare']>>['tools'], name: string) {
-  return tools.run({ id: 'a', name, input: {}, step: 1 }, SIGNAL, () => {})
+  return tools.run({ id: 'a', name, input: {}, step: 1 }, SIGNAL, () => {}, PLENTY)
 }
 
 async function bench(provider: Provider) {

@@ -1,5 +1,5 @@
 import { compaction } from './compaction.ts'
-import { type LoopTools, runAgent, type ToolAnswer, type ToolCall } from './loop.ts'
+import { type LoopTools, type Rest, runAgent, type ToolAnswer, type ToolCall } from './loop.ts'
 import { addUsage, lesser, type Message, NO_USAGE, type Run, type Session } from './model.ts'
 import { PLAN_TOOL, TASK_TOOL } from './own-tools.ts'
 import { type Provider, ProviderError } from './provider/port.ts'
@@ -82,13 +82,13 @@ export function runSetup(options: RunSetupOptions): RunSetup {
           parameters: { ...parameters },
           readOnly,
         })),
-      async run(call, stop, onProgress) {
+      async run(call, stop, onProgress, rest) {
         if (call.invalid !== undefined) return refused(BAD_ARGUMENTS)
         if (call.name === PLAN_TOOL.name)
           return refused(asks ? 'A plan needs a text; give it in `plan`.' : 'Nobody can be asked here; go on without.')
         if (kind === 'planning' && !readOnly.has(call.name))
           return refused('Nothing may be changed before a plan is approved: use propose_plan first.')
-        if (call.name === TASK_TOOL.name) return subTask(call, { provider, workspace, state, signal: stop, ...budget })
+        if (call.name === TASK_TOOL.name) return subTask(call, { provider, workspace, state, signal: stop, rest })
         return registry.run(call.name, call.input, { workspace, signal: stop, state, onProgress })
       },
     }
@@ -102,14 +102,15 @@ export function runSetup(options: RunSetupOptions): RunSetup {
     }
   }
 
-  /** A loop of its own, with everything but plans and further sub-tasks; its tokens count for the run. */
+  /** A loop of its own, with everything but plans and further sub-tasks; what it uses is the run's. */
   async function subTask(
     call: ToolCall,
-    { provider, workspace, state, signal, maxTokens, maxCost }: TaskSurroundings,
+    { provider, workspace, state, signal, rest }: TaskSurroundings,
   ): Promise<ToolAnswer> {
     const goal =
       typeof call.input === 'object' && call.input !== null && 'goal' in call.input ? String(call.input.goal) : ''
     if (goal.trim() === '') return refused('goal is missing; say what the helper is to do.')
+    if (rest.steps < 1 || (rest.tokens ?? 1) <= 0 || (rest.cost ?? 1) <= 0) return refused(NOTHING_LEFT)
     const tools: LoopTools = {
       describe: () =>
         registry
@@ -131,9 +132,9 @@ export function runSetup(options: RunSetupOptions): RunSetup {
       transcript,
       tools,
       stepsBefore: 0,
-      maxSteps: TASK_STEPS,
-      maxTokens,
-      maxCost,
+      maxSteps: Math.min(TASK_STEPS, rest.steps),
+      maxTokens: rest.tokens,
+      maxCost: rest.cost,
       fit,
       signal,
       now,
@@ -154,10 +155,12 @@ export function runSetup(options: RunSetupOptions): RunSetup {
   }
 }
 
-interface TaskSurroundings extends Pick<PreparedRun, 'provider' | 'maxTokens' | 'maxCost'> {
+interface TaskSurroundings {
+  provider: Provider
   workspace: Workspace
   state: ToolState
   signal: AbortSignal
+  rest: Rest
 }
 
 interface Assembly {
@@ -170,6 +173,7 @@ interface Assembly {
   asks: boolean
 }
 
+const NOTHING_LEFT = 'Too little is left of what this run may use for a helper; finish the work yourself.'
 const BAD_ARGUMENTS = 'The arguments of this call were not valid JSON. Call it again with valid ones.'
 const PLANNING =
   'Look around as much as you need, then propose a plan with propose_plan. Nothing can be changed before it is approved.'

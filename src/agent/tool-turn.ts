@@ -1,4 +1,4 @@
-import type { LoopStep, RunInput, ToolAnswer, ToolCall } from './loop.ts'
+import type { LoopStep, Rest, RunInput, ToolAnswer, ToolCall } from './loop.ts'
 import { addUsage, type ContentBlock, type Message, NO_USAGE, type RunEvent, type Usage } from './model.ts'
 import { NUDGE, type StuckDetector, type StuckVerdict } from './stuck.ts'
 
@@ -12,8 +12,7 @@ const PROGRESS_CHARS = 4_000
 export async function* runCalls(
   input: RunInput,
   calls: ToolCall[],
-  stuck: StuckDetector,
-  transcript: Message[],
+  { stuck, transcript, left }: { stuck: StuckDetector; transcript: Message[]; left: (used: Usage) => Rest },
 ): AsyncGenerator<LoopStep, { verdicts: StuckVerdict[]; usage: Usage }> {
   const readOnly = new Set(
     input.tools
@@ -25,7 +24,7 @@ export async function* runCalls(
   let total = NO_USAGE
   for (const group of groupsOf(calls, readOnly)) {
     if (input.signal.aborted) break
-    const answers = yield* runGroup(input, group)
+    const answers = yield* runGroup(input, group, left(total))
     if (input.signal.aborted) break
     const results = group.map((call, index): Result => {
       const answer = answers[index] ?? { success: false, text: 'The tool gave no answer.' }
@@ -86,16 +85,21 @@ function tell({ runId, now }: RunInput, results: Result[]): LoopStep {
 }
 
 /** The answers of calls that run together. What they print meanwhile is told while they run. */
-async function* runGroup(input: RunInput, group: ToolCall[]): AsyncGenerator<LoopStep, ToolAnswer[]> {
+async function* runGroup(input: RunInput, group: ToolCall[], rest: Rest): AsyncGenerator<LoopStep, ToolAnswer[]> {
   const printed = new Map<ToolCall, string>()
   let wake: () => void = () => {}
   const { signal, progressMs = PROGRESS_MS } = input
   const running = Promise.all(
     group.map((call) =>
-      input.tools.run(call, signal, (output) => {
-        printed.set(call, ((printed.get(call) ?? '') + output).slice(-PROGRESS_CHARS))
-        wake()
-      }),
+      input.tools.run(
+        call,
+        signal,
+        (output) => {
+          printed.set(call, ((printed.get(call) ?? '') + output).slice(-PROGRESS_CHARS))
+          wake()
+        },
+        rest,
+      ),
     ),
   )
   // It may fail while its consumer keeps a step; whoever awaits it still sees it.

@@ -32,6 +32,10 @@ export const agentTools = {
     source: 'issue 3: Build, 3',
     behaviour: 'A sub-task answers with its last words and counts for its run.',
   },
+  'agent:tools:task-budget': {
+    source: 'design/agent-decisions.md: The loop',
+    behaviour: 'A sub-task may use what is left of its run: turns, tokens, cost; its turns are missing from the run.',
+  },
   'agent:tools:fetch-off': {
     source: 'design/agent-decisions.md: Tools and sandbox',
     behaviour: 'web_fetch is off without --allow-network.',
