@@ -171,6 +171,8 @@ export interface Run {
   afterSeq: number
   /** Working time so far; waiting for a plan does not count. */
   activeMs: number
+  /** It was put before all that waited. */
+  ahead?: true
 }
 
 /** Nothing used yet. */

@@ -97,14 +97,22 @@ describe('while the store cannot write', () => {
   verifies('agentstore:disk:cancel', async () => {
     const bench = await runnerBench(STALLS)
     const { append } = bench.store.log
-    let full = true
+    const { admit } = bench.store.runs
+    let full = false
+    const fill = () => {
+      if (full) throw new AppError('store_failed', 'The disk is full.')
+    }
     bench.store.log.append = async (claim, entry) => {
-      if (full && entry.events.some(({ type }) => type === 'done'))
-        throw new AppError('store_failed', 'The disk is full.')
+      if (entry.events.some(({ type }) => type === 'done')) fill()
       return append(claim, entry)
+    }
+    bench.store.runs.admit = async (run, options) => {
+      fill()
+      return admit(run, options)
     }
     await bench.submit('go')
     await bench.until('partial_message')
+    full = true
     await expect(bench.runner.cancel('s1')).rejects.toMatchObject({ code: 'store_failed' })
     await expect(bench.runner.forget('s1')).rejects.toMatchObject({ code: 'store_failed' })
     await expect(bench.submit('other', { whenBusy: 'interrupt' })).rejects.toMatchObject({ code: 'store_failed' })

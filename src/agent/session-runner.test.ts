@@ -194,7 +194,7 @@ describe('runs of one session', () => {
 
   verifies(
     'agent:run:interrupt',
-    'interrupt ends the active one and starts, behind what was queued before',
+    'interrupt ends the active one and starts next; what was queued before follows in its order',
     async () => {
       const bench = await runnerBench(
         scriptedProvider([
@@ -203,13 +203,37 @@ describe('runs of one session', () => {
         ]),
       )
       await bench.submit('stall')
-      await bench.submit('talk first', { whenBusy: 'enqueue' })
-      await bench.submit('talk second', { whenBusy: 'interrupt' })
-      await bench.until('done', 3)
-      expect((await bench.told('run_started')).map(({ goal }) => goal)).toEqual(['stall', 'talk first', 'talk second'])
+      for (const goal of ['talk a', 'talk b']) await bench.submit(goal, { whenBusy: 'enqueue' })
+      await bench.submit('talk now', { whenBusy: 'interrupt' })
+      await bench.until('done', 4)
+      const started = (await bench.told('run_started')).map(({ goal }) => goal)
+      expect(started).toEqual(['stall', 'talk now', 'talk a', 'talk b'])
       expect(bench.finished[0]).toBe('Cancelled')
     },
   )
+
+  verifies(
+    'agent:run:interrupt',
+    'of several that interrupt at once none ends another that began after it',
+    async () => {
+      const bench = await runnerBench(scriptedProvider([{ match: 'stall', steps: [{ stall: 'forever' }] }]))
+      await bench.submit('stall')
+      await bench.until('run_started')
+      await Promise.all(['one', 'two', 'three'].map((goal) => bench.submit(goal, { whenBusy: 'interrupt' })))
+      await bench.until('done', 4)
+      await expect.poll(() => bench.finished.length).toBe(4)
+      expect(bench.finished.filter((reason) => reason === 'Cancelled')).toHaveLength(1)
+    },
+  )
+
+  test('an interrupt that finds the queue full is refused and ends nothing', async () => {
+    const bench = await runnerBench(STALLS, { options: { maxQueued: 1 } })
+    await bench.submit('go')
+    await bench.submit('waits', { whenBusy: 'enqueue' })
+    await expect(bench.submit('now', { whenBusy: 'interrupt' })).rejects.toMatchObject({ code: 'queue_full' })
+    expect(bench.finished).toEqual([])
+    await bench.runner.forget('s1')
+  })
 
   test('an interrupt that is repeated with its key finds its own run and leaves it alone', async () => {
     const bench = await runnerBench(STALLS)

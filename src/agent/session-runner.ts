@@ -82,7 +82,7 @@ export function sessionRunner(options: SessionRunnerOptions): SessionRunner {
       if (claim !== null) launch({ run: { ...run }, claim }, 'start')
       return run
     },
-    cancel,
+    cancel: (sessionId) => cancel(sessionId),
     decide,
     async recover() {
       const left = await store.runs.unfinished()
@@ -115,16 +115,23 @@ export function sessionRunner(options: SessionRunnerOptions): SessionRunner {
     },
   }
 
-  /** A repetition finds its receipt before anything is cancelled for it. */
+  /**
+   * One that interrupts goes into the queue, before all others, and only then is the active one ended: so nothing else can
+   * begin in between, on no node. What ends is what was active in that very step; a repetition ends nothing.
+   */
   async function admit(run: Run, { receipt, whenBusy }: RunOrder): Promise<Admission> {
     const { maxQueued } = options
     if (whenBusy !== 'interrupt') return store.runs.admit(run, { receipt, whenBusy, maxQueued })
     try {
-      return await store.runs.admit(run, { receipt, whenBusy: 'refuse', maxQueued })
+      const next = { receipt, whenBusy: 'next' as const, maxQueued: Math.max(1, maxQueued) }
+      const admission = await store.runs.admit(run, next)
+      // The end of the other one may have to wait for the store; this one follows it in any case.
+      if (admission.activeRunId !== null) await cancel(run.sessionId, admission.activeRunId).catch(passIfUnkept)
+      return admission
     } catch (error) {
-      if (!(error instanceof AppError && error.code === 'session_busy')) throw error
-      await cancel(run.sessionId)
-      return store.runs.admit(run, { receipt, whenBusy: 'enqueue', maxQueued: Math.max(1, maxQueued) })
+      const one = active.get(run.sessionId)
+      if (one !== undefined && isStoreFailure(error)) end(one, 'Cancelled')
+      throw error
     }
   }
 
@@ -162,23 +169,26 @@ export function sessionRunner(options: SessionRunnerOptions): SessionRunner {
     if (next !== null) launch(next, 'start')
   }
 
-  async function cancel(sessionId: string): Promise<boolean> {
-    const one = active.get(sessionId)
+  /** Ends the active run, or `only` this one if it is active. */
+  async function cancel(sessionId: string, only?: string): Promise<boolean> {
+    const found = active.get(sessionId)
+    const one = only === undefined || found?.runId === only ? found : undefined
     if (one !== undefined) {
       end(one, 'Cancelled')
       await Promise.race([one.ended.catch(() => undefined), failed(one.unkept.signal)])
     }
     const session = await store.sessions.get(sessionId)
     if (session === null || session.activeRunId === null) return one !== undefined
+    if (only !== undefined && session.activeRunId !== only) return one !== undefined
     // A run that came to propose its plan in that moment is ended as well; its successor is not.
     if (one !== undefined && session.activeRunId !== one.runId) return true
     if (session.pendingPlan !== null) {
       const over = await endWait(session, session.pendingPlan.planId)
       // Somebody decided in that moment: now there is work to be ended.
-      return over || cancel(sessionId)
+      return over || cancel(sessionId, only)
     }
     if (one === undefined && !active.has(sessionId)) await cancelElsewhere(sessionId, session.activeRunId)
-    else if (one === undefined) return cancel(sessionId)
+    else if (one === undefined) return cancel(sessionId, only)
     return true
   }
 
@@ -308,6 +318,14 @@ export function sessionRunner(options: SessionRunnerOptions): SessionRunner {
       activeMs: 0,
     }
   }
+}
+
+function isStoreFailure(error: unknown): boolean {
+  return error instanceof AppError && error.code === 'store_failed'
+}
+
+function passIfUnkept(error: unknown): void {
+  if (!isStoreFailure(error)) throw error
 }
 
 /** Rejects with the reason of the abort. */

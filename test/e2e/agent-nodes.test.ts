@@ -115,7 +115,7 @@ verifies(
     for (const id of [alive, orphaned]) {
       const events = await done(id)
       const names = events.map(({ event }) => event).filter((name) => name !== 'partial_message')
-      expect(names).toEqual(['tool_call', 'plan_proposed', 'message', 'done'])
+      expect(names).toEqual(['tool_call', 'plan_proposed', 'tool_result', 'message', 'done'])
     }
   },
   LONG_MS,

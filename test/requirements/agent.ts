@@ -150,7 +150,7 @@ export const agent = {
   },
   'agent:run:interrupt': {
     source: 'design/agent-decisions.md: HTTP, busy',
-    behaviour: 'on_busy interrupt cancels the active run and takes its place.',
+    behaviour: 'on_busy interrupt cancels the active run and goes next, before all that wait.',
   },
   'agent:run:max-steps': {
     source: 'design/agent-decisions.md: HTTP, limits',

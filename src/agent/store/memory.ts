@@ -8,6 +8,7 @@ import {
   endsWork,
   fenced,
   firstMessages,
+  firstQueued,
   isReceiptOver,
   type KeptReceipt,
   logBounds,
@@ -137,14 +138,15 @@ function runStore(books: Books): RunStore {
       const kept = need(books, run.sessionId)
       const known = madeUnder(receipt, receipt === null ? undefined : books.receipts.get(receipt.key))
       const earlier = known === null ? undefined : kept.runs.find(({ id }) => id === known)
-      if (earlier !== undefined) return { run: { ...earlier }, repeated: true, claim: null }
+      if (earlier !== undefined) return { run: { ...earlier }, repeated: true, claim: null, activeRunId: null }
       const admitted: Run = { ...run }
-      const queued = kept.runs.filter(({ status }) => status === 'queued').length
+      const { activeRunId } = kept.session
+      const queued = queuedOf(kept).length
       acceptRun(kept.session, admitted, { ...options, newest: kept.newest, queued })
       kept.runs = added(kept.runs, [admitted])
       keepReceipt(books, receipt, run.id)
       const claim = admitted.status === 'running' ? leases.grant(run.sessionId) : null
-      return { run: { ...admitted }, repeated: false, claim }
+      return { run: { ...admitted }, repeated: false, claim, activeRunId: claim === null ? activeRunId : null }
     },
     async get(sessionId, runId) {
       const run = sessions.get(sessionId)?.runs.find(({ id }) => id === runId)
@@ -153,7 +155,7 @@ function runStore(books: Books): RunStore {
     list: async (sessionId) => (sessions.get(sessionId)?.runs ?? NONE).map((run) => ({ ...run })),
     async next(sessionId, now) {
       const kept = sessions.get(sessionId)
-      const waiting = kept?.runs.find(({ status }) => status === 'queued')
+      const waiting = kept && firstQueued(queuedOf(kept))
       if (!kept || !waiting || kept.session.status !== 'idle') return null
       startRun(kept.session, waiting, kept.newest, now)
       return { run: { ...waiting }, claim: leases.grant(sessionId) }
@@ -173,6 +175,10 @@ function need({ sessions }: Books, sessionId: string): Kept {
   const kept = sessions.get(sessionId)
   if (kept === undefined) throw noSession(sessionId)
   return kept
+}
+
+function queuedOf({ runs }: Kept): Run[] {
+  return runs.filter(({ status }) => status === 'queued')
 }
 
 function isUnfinished({ session, runs }: Kept): boolean {

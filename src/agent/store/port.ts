@@ -100,13 +100,13 @@ export interface RunChange {
 export interface RunStore {
   /**
    * Accepts a run in one step: the run, `turn_count`, `last_active`, and the receipt under its key. With a session that is
-   * busy and `whenBusy: 'refuse'` it fails with `session_busy` (details: active_run_id); with `'enqueue'` it is queued,
-   * `maxQueued` at most (`queue_full`). A known key gives the first receipt again, or `key_reused` for another body.
+   * busy and `whenBusy: 'refuse'` it fails with `session_busy` (details: active_run_id); with `'enqueue'` it is queued, with
+   * `'next'` before all that wait; `maxQueued` at most (`queue_full`). A known key gives the first receipt again, or `key_reused` for another body.
    */
   admit(run: Run, options: AdmitOptions): Promise<Admission>
   get(sessionId: string, runId: string): Promise<Run | null>
   list(sessionId: string): Promise<Run[]>
-  /** Takes the oldest queued run of an idle session, makes it the active one and claims the session; null when none waits. */
+  /** Takes the first queued run of an idle session, makes it the active one and claims the session; null when none waits. */
   next(sessionId: string, now: number): Promise<Started | null>
   /**
    * Ends the wait for a plan in one step, if `planId` still waits: adds the entry, and remembers `decision` (null: nobody
@@ -119,7 +119,7 @@ export interface RunStore {
 
 export interface AdmitOptions {
   receipt: Receipt | null
-  whenBusy: 'refuse' | 'enqueue'
+  whenBusy: 'refuse' | 'enqueue' | 'next'
   /** 16 when absent. */
   maxQueued?: number
 }
@@ -140,6 +140,8 @@ export interface Admission {
   repeated: boolean
   /** There when the run is to be worked on now. */
   claim: Claim | null
+  /** The run that was under way when this one was put into the queue; null for any other. */
+  activeRunId: string | null
 }
 
 /** A caller's own id for a call, so that a repetition is found. */

@@ -78,12 +78,15 @@ export function acceptRun(
   run.acceptedSeq = newest
   run.afterSeq = newest
   if (isFree) startRun(session, run, newest, run.createdAt)
-  else run.status = 'queued'
+  else {
+    run.status = 'queued'
+    if (whenBusy === 'next') run.ahead = true
+  }
   session.turnCount += 1
   session.lastActive = run.createdAt
 }
 
-function checkQueue(session: Session, queued: number, whenBusy: 'refuse' | 'enqueue', maxQueued: number): void {
+function checkQueue(session: Session, queued: number, whenBusy: AdmitOptions['whenBusy'], maxQueued: number): void {
   if (whenBusy === 'refuse') {
     throw new AppError(
       'session_busy',
@@ -95,6 +98,11 @@ function checkQueue(session: Session, queued: number, whenBusy: 'refuse' | 'enqu
   throw new AppError('queue_full', `${maxQueued} runs wait in this session already; try again when one has ended.`, {
     retryAfterMs: 5_000,
   })
+}
+
+/** The run whose turn it is, of those that wait in the order they came: the newest of those put before the others, if any. */
+export function firstQueued(queued: readonly Run[]): Run | undefined {
+  return queued.findLast(({ ahead }) => ahead) ?? queued[0]
 }
 
 /** The transcript up to its first `count` messages as people count them (summaries are not for them), or all of it. */

@@ -79,21 +79,23 @@ export function redisRuns({ parts, index, active, onClaimed, onLeftMarked }: Red
     const known: KeptReceipt | undefined = kept === null ? undefined : JSON.parse(String(kept))
     const made = madeUnder(receipt, known)
     const earlier = made === null ? null : await loadRun(parts, sessionId, made)
-    if (earlier !== null) return { run: earlier, repeated: true, claim: null }
+    if (earlier !== null) return { run: earlier, repeated: true, claim: null, activeRunId: null }
     const admitted: Run = { ...run }
+    const { activeRunId } = loaded.session
     acceptRun(loaded.session, admitted, { ...options, newest: loaded.newest, queued: Number(queued) })
     const starts = admitted.status === 'running'
     const change: Change = {
       claim: starts ? 'grant' : 'none',
       runs: [admitted],
       newRun: admitted.id,
-      ...(starts ? {} : { queue: 'push' }),
+      ...(starts ? {} : { queue: admitted.ahead ? ('first' as const) : ('push' as const) }),
       ...(receipt === null
         ? {}
         : { receipt: { key: receipt.key, kept: { bodyHash: receipt.bodyHash, made: run.id, at: receipt.now } } }),
     }
     const done = await commit(parts, loaded, change)
-    return done === 'changed' ? done : { run: admitted, repeated: false, claim: done.claim }
+    if (done === 'changed') return done
+    return { run: admitted, repeated: false, claim: done.claim, activeRunId: starts ? null : activeRunId }
   }
 
   async function tryNext(sessionId: string, now: number): Promise<Started | null | 'changed'> {

@@ -6,7 +6,7 @@ import { luaScript } from '../../kit/redis/connect-redis.ts'
  *
  * KEYS: state lease generation events transcript runs order queue receipt segments
  * ARGV: version, claim (`hold` | `grant` | `none`), generation, life of a lease, `1` to give the claim back, moving part of
- * the session, most events, most bytes, id of a run that is new, what to do to the queue (`push` | `pop` | ``), receipt,
+ * the session, most events, most bytes, id of a run that is new, what to do to the queue (`push` | `first` | `pop` | ``), receipt,
  * life of the receipt; then three lists, each after its length: events (about, payload), messages, runs (id, JSON)
  */
 export const COMMIT = luaScript(`
@@ -51,6 +51,7 @@ for _ = 1, tonumber(take()) do
 end
 if newRun ~= '' then redis.call('RPUSH', KEYS[7], newRun) end
 if queue == 'push' then redis.call('RPUSH', KEYS[8], newRun) end
+if queue == 'first' then redis.call('LPUSH', KEYS[8], newRun) end
 if queue == 'pop' then redis.call('LPOP', KEYS[8]) end
 if receipt ~= '' then redis.call('SET', KEYS[9], receipt, 'PX', receiptLife) end
 if ends == '1' then redis.call('DEL', KEYS[2]) end

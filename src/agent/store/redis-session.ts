@@ -31,7 +31,7 @@ export interface Change {
   messages?: Message[]
   runs?: Run[]
   newRun?: string
-  queue?: 'push' | 'pop'
+  queue?: 'push' | 'first' | 'pop'
   receipt?: { key: string; kept: KeptReceipt }
 }
 

@@ -82,6 +82,27 @@ function admissions(at: () => AgentStore): void {
       expect((await runs.next('s1', 0))?.run.id).toBe('r1')
     })
 
+    test('that is to be next goes before all that wait, the newest of such first, and learns what is active', async () => {
+      const { runs, log } = at()
+      const next = { receipt: receipt('n', 0), whenBusy: 'next' as const, maxQueued: 4 }
+      let { claim } = await runs.admit(newRun('r0', 's1'), { ...next, receipt: null })
+      for (const id of ['a', 'b']) await runs.admit(newRun(id, 's1'), ENQUEUE)
+      const first = await runs.admit(newRun('x', 's1'), next)
+      expect(first).toMatchObject({ run: { id: 'x', status: 'queued' }, claim: null, activeRunId: 'r0' })
+      expect(await runs.admit(newRun('z', 's1'), next)).toMatchObject({ repeated: true, activeRunId: null })
+      await runs.admit(newRun('y', 's1'), { ...next, receipt: null })
+      const full = runs.admit(newRun('z', 's1'), { ...next, receipt: null })
+      await expect(full).rejects.toMatchObject({ code: 'queue_full' })
+      const order: string[] = []
+      for (let last = 'r0'; order.length < 4; last = order.at(-1) ?? '') {
+        await log.append(given(claim), ended(last))
+        const started = await runs.next('s1', 0)
+        order.push(started?.run.id ?? 'none')
+        claim = given(started?.claim)
+      }
+      expect(order).toEqual(['y', 'x', 'a', 'b'])
+    })
+
     test('is found again by its key, also while the session is busy; another body is refused', async () => {
       const { sessions, runs } = at()
       await runs.admit(newRun('r1', 's1'), { ...REFUSE, receipt: receipt('a', 0) })

@@ -1,7 +1,7 @@
 import type { Db } from '../../kit/sqlite/database.ts'
 import type { DecidedPlan, Run, Session } from '../model.ts'
-import type { AdmitOptions, LogEntry, StoreLimits } from './port.ts'
-import { acceptRun, applyEntry, startRun, storedEvents } from './records.ts'
+import type { Admission, AdmitOptions, LogEntry, StoreLimits } from './port.ts'
+import { acceptRun, applyEntry, firstQueued, startRun, storedEvents } from './records.ts'
 import {
   countQueued,
   findRow,
@@ -40,33 +40,30 @@ export function settlePlan(
 }
 
 /** Accepts a run, or finds the one that was accepted under its key. */
-export function admitRun(
-  db: Db,
-  { run, options }: { run: Run; options: AdmitOptions },
-): { run: Run; repeated: boolean } {
+export function admitRun(db: Db, { run, options }: { run: Run; options: AdmitOptions }): Omit<Admission, 'claim'> {
   const row = needRow(db, run.sessionId)
   const known = findReceipt(db, options.receipt)
   const earlier = known === null ? undefined : findRun(db, row.number, known)
-  if (earlier) return { run: earlier, repeated: true }
+  if (earlier) return { run: earlier, repeated: true, activeRunId: null }
   const session = toSession(row)
   const admitted = { ...run }
+  const { activeRunId } = session
   acceptRun(session, admitted, { ...options, newest: row.newest, queued: countQueued(db, row.number) })
   const sql = 'INSERT INTO runs (session, id, queued, record) VALUES (?, ?, ?, ?)'
   db.run(sql, row.number, run.id, admitted.status === 'queued' ? 1 : 0, JSON.stringify(admitted))
   saveSession(db, row, session)
   keepReceipt(db, options.receipt, run.id)
-  return { run: admitted, repeated: false }
+  return { run: admitted, repeated: false, activeRunId: admitted.status === 'queued' ? activeRunId : null }
 }
 
-/** Starts the oldest queued run of an idle session; null when there is none. */
+/** Starts the first queued run of an idle session; null when there is none. */
 export function nextRun(db: Db, { sessionId, now }: { sessionId: string; now: number }): Run | null {
   const row = findRow(db, sessionId)
   const session = row && toSession(row)
   if (row === undefined || session?.status !== 'idle') return null
-  const sql = 'SELECT record FROM runs WHERE session = ? AND queued = 1 ORDER BY number LIMIT 1'
-  const waiting = db.get<{ record: string }>(sql, row.number)
-  if (waiting === undefined) return null
-  const run = toRun(waiting)
+  const sql = 'SELECT record FROM runs WHERE session = ? AND queued = 1 ORDER BY number'
+  const run = firstQueued(db.all<{ record: string }>(sql, row.number).map(toRun))
+  if (run === undefined) return null
   startRun(session, run, row.newest, now)
   saveRun(db, row.number, run)
   saveSession(db, row, session)
