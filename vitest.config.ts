@@ -9,6 +9,7 @@ const shared = {
   testTimeout: 20_000,
   hookTimeout: 30_000,
   restoreMocks: true,
+  deps: { optimizer: { ssr: { enabled: true, include: ['typebox', 'typebox/compile'] } } },
 } as const
 
 export default defineConfig({

@@ -1,6 +1,7 @@
 import { spawnSync } from 'node:child_process'
 import { fileURLToPath } from 'node:url'
 import { expect } from 'vitest'
+import { importsOf, sourceFiles } from '../support/sources.ts'
 import { verifies } from '../support/verifies.ts'
 
 const CLI = fileURLToPath(new URL('../../dist/cli.js', import.meta.url))
@@ -19,4 +20,11 @@ verifies('proof:start:lazy', () => {
   expect(loaded.some((line) => line.endsWith('/dist/cli.js'))).toBe(true)
   const packages = loaded.flatMap((line) => /\/node_modules\/((?:@[^/]+\/)?[^/]+)\//.exec(line)?.[1] ?? [])
   expect(new Set(packages)).toEqual(new Set(['commander', 'picocolors', 'pino']))
+})
+
+verifies('proof:start:bundled', () => {
+  const built = sourceFiles(['dist'], /\.js$/).filter(({ path }) => !/^dist\/(web|vendor)\//.test(path))
+  const specifiers = built.flatMap(({ text }) => importsOf(text).map(({ specifier }) => specifier))
+  expect(specifiers.filter((specifier) => specifier.endsWith('/vendor/typebox.js')).length).toBeGreaterThan(10)
+  expect(specifiers.filter((specifier) => /^typebox(\/|$)/.test(specifier))).toEqual([])
 })

@@ -31,6 +31,10 @@ export const proof = {
     source: HOSTILE,
     behaviour: 'Many connections that begin a request and never end it keep nobody else from being answered.',
   },
+  'proof:start:bundled': {
+    source: 'issue 3: What must show, 1',
+    behaviour: 'What is built loads the schema library as one file, so that every command starts soon.',
+  },
   'proof:start:lazy': {
     source: 'issue 7: Build 2, prefer removing work',
     behaviour: 'The program loads what a command needs when the command runs: help needs no schema, server or model.',
