@@ -4,12 +4,15 @@ import { defineConfig } from 'vitest/config'
 /** Tests that need the S3 server, which takes a quarter of a minute to start. */
 const WITH_S3 = ['src/**/*.s3.test.ts', 'test/scale/**/*.test.ts', 'test/support/servers/*.test.ts']
 
+const BUNDLED = ['typebox', 'typebox/compile']
+
 const shared = {
   pool: 'forks',
   testTimeout: 20_000,
   hookTimeout: 30_000,
   restoreMocks: true,
-  deps: { optimizer: { ssr: { enabled: true, include: ['typebox', 'typebox/compile'] } } },
+  // Hundreds of files, which every test file would load anew.
+  deps: { optimizer: { ssr: { enabled: true, include: BUNDLED } } },
 } as const
 
 export default defineConfig({
