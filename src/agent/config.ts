@@ -9,6 +9,7 @@ import {
   readSwitch,
   type Setting,
 } from '../kit/settings.ts'
+import { DEFAULT_LIMITS } from './workspace/limits.ts'
 
 /** Every setting of the agent server, with its default, once. */
 export const AGENT_SETTINGS = {
@@ -69,6 +70,30 @@ export const AGENT_SETTINGS = {
     help: 'run commands without a sandbox where bubblewrap does not work',
     fallback: false,
     read: readSwitch,
+  },
+  shellProcesses: {
+    flag: '--shell-max-processes',
+    placeholder: '<n>',
+    env: 'AGENT_SHELL_MAX_PROCESSES',
+    help: 'processes and threads that one command may have, in the sandbox; not held to when the server runs as root',
+    fallback: DEFAULT_LIMITS.processes,
+    read: readInteger(8, 4_194_304),
+  },
+  shellMemoryMb: {
+    flag: '--shell-max-memory-mb',
+    placeholder: '<MiB>',
+    env: 'AGENT_SHELL_MAX_MEMORY_MB',
+    help: 'memory that one process of a command may use',
+    fallback: DEFAULT_LIMITS.memoryMb,
+    read: readInteger(16, 16_777_216),
+  },
+  shellFileMb: {
+    flag: '--shell-max-file-mb',
+    placeholder: '<MiB>',
+    env: 'AGENT_SHELL_MAX_FILE_MB',
+    help: 'the largest file that a command may write',
+    fallback: DEFAULT_LIMITS.fileMb,
+    read: readInteger(1, 16_777_216),
   },
   insecure: {
     flag: '--insecure',

@@ -94,6 +94,7 @@ async function startWith(
     mode: settings.unsafeShell ? 'unsafe' : 'sandbox',
     allowNetwork: settings.allowNetwork,
     sandbox,
+    limits: { processes: settings.shellProcesses, memoryMb: settings.shellMemoryMb, fileMb: settings.shellFileMb },
   }
   // What the server keeps is nothing for tools and commands, wherever it lies.
   const hidden = settings.dataDir === null ? [] : [await realpath(settings.dataDir)]

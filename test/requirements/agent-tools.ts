@@ -88,6 +88,14 @@ export const agentTools = {
     source: 'design/agent-decisions.md: Tools and sandbox',
     behaviour: 'A command sees nothing of the environment of the server.',
   },
+  'agent:shell:limits': {
+    source: 'issue 3: Build 5 (shell)',
+    behaviour: 'A command is bounded in processes, memory and the size of files, and the server goes on.',
+  },
+  'agent:shell:descriptors': {
+    source: 'issue 3: What must show (Sandbox)',
+    behaviour: 'What whoever started the server left open is not open in a command.',
+  },
   'agent:shell:processes': {
     source: 'design/agent-decisions.md: Tools and sandbox',
     behaviour: 'A command neither sees nor signals the processes of the server.',

@@ -105,7 +105,17 @@ function isBroken(error: unknown): boolean {
 
 /** Starts the built program so that no file of it can grow beyond so many KiB: a full disk. */
 export function runOnFullDisk(args: string[], kibibytes: number): { output(): string; kill(): Promise<void> } {
-  const child = spawn('bash', ['-c', `ulimit -f ${kibibytes}; exec "$@"`, 'bash', process.execPath, CLI, ...args], {
+  return runAfter(`ulimit -f ${kibibytes}`, args)
+}
+
+/** Starts the built program with a file open under high numbers, as a careless parent leaves it. */
+export function runWithOpenFile(args: string[], path: string): { output(): string; kill(): Promise<void> } {
+  return runAfter(`exec 9<'${path}' 50<'${path}' 200<'${path}'`, args)
+}
+
+/** Starts the built program in place of a shell that has done something first. */
+function runAfter(words: string, args: string[]): { output(): string; kill(): Promise<void> } {
+  const child = spawn('bash', ['-c', `${words}; exec "$@"`, 'bash', process.execPath, CLI, ...args], {
     stdio: ['ignore', 'pipe', 'pipe'],
   })
   let printed = ''

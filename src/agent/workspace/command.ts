@@ -5,6 +5,7 @@ import { readdir, readFile } from 'node:fs/promises'
 import type { Readable } from 'node:stream'
 import { errorText } from '../../kit/errors.ts'
 import { sleep } from '../../kit/retry.ts'
+import { inheritedDescriptors } from './inherited.ts'
 
 /** How a command is started. */
 export interface Launch {
@@ -66,13 +67,24 @@ export function startCommand(launch: Launch, onOutput: (chunk: Buffer) => void):
 }
 
 function spawnDetached({ file, args, env, cwd, ending }: Launch): ChildProcess {
-  const more: StdioOptions = ending.kind === 'sandbox' ? ['pipe', ending.root] : []
+  const more = ending.kind === 'sandbox' ? ['pipe' as const, ending.root] : []
   try {
+    const stdio = withoutInherited(['ignore', 'pipe', 'pipe', ...more])
     // A group of its own: a Ctrl-C at the server's terminal is for the server alone.
-    return spawn(file, args, { env, cwd, detached: true, stdio: ['ignore', 'pipe', 'pipe', ...more] })
+    return spawn(file, args, { env, cwd, detached: true, stdio })
   } finally {
     if (ending.kind === 'sandbox') closeSync(ending.root)
   }
+}
+
+/** Puts nothing where a descriptor of whoever started the server would go. */
+function withoutInherited(given: ('ignore' | 'pipe' | number)[]): StdioOptions {
+  const { numbers, nothing } = inheritedDescriptors()
+  if (nothing === null) return given
+  const length = Math.max(given.length, (numbers.at(-1) ?? 0) + 1)
+  const isInherited = new Set(numbers)
+  // What is ignored is left as it is: it was closed, or is not there.
+  return Array.from({ length }, (_, index) => given[index] ?? (isInherited.has(index) ? nothing : 'ignore'))
 }
 
 async function exitOf(child: ChildProcess, onOutput: (chunk: Buffer) => void): Promise<number | null> {

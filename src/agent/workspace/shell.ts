@@ -9,27 +9,33 @@ import {
   type WorkingSandbox,
 } from './bubblewrap.ts'
 import { type Launch, type RunningCommand, startCommand } from './command.ts'
+import { limitedShell, type ShellLimits } from './limits.ts'
 import { outputBuffer, printable } from './output.ts'
 import type { BackgroundCommand, ShellOptions, ShellResult, WorkspaceShell } from './port.ts'
 
 const MAX_COMMAND_BYTES = 100_000 // the kernel's bound for one argument is 128 KiB
 const MAX_BACKGROUND = 8
 const BACKGROUND_BYTES = 256 * 1024
-/** Both outputs in one pipe, in the order they were written; the first shell waits, so that it can be process 1. */
-const WRAPPER = '/bin/sh -c "$1" 2>&1; exit $?'
 
 /** A shell that sees the workspace and little else. */
-export function sandboxedShell(sandbox: WorkingSandbox, confinement: Confinement): WorkspaceShell {
-  return shellOf((command) => {
-    const flags = sandboxArguments(sandbox, confinement)
-    return {
-      file: 'bwrap',
-      args: [...flags, '--info-fd', '3', '--', '/bin/sh', '-c', WRAPPER, 'sh', command],
-      env: { PATH: PROGRAM_PATH },
-      cwd: '/',
-      ending: { kind: 'sandbox', root: openRoot(confinement.root) },
-    }
-  })
+export function sandboxedShell(sandbox: WorkingSandbox, confinement: Confinement, limits: ShellLimits): WorkspaceShell {
+  return shellOf((command) => sandboxedLaunch(sandbox, confinement, { command, limits }))
+}
+
+/** How a command is started in the sandbox. */
+export function sandboxedLaunch(
+  sandbox: WorkingSandbox,
+  confinement: Confinement,
+  { command, limits }: { command: string; limits: ShellLimits },
+): Launch & { ending: { kind: 'sandbox'; root: number } } {
+  const flags = sandboxArguments(sandbox, confinement)
+  return {
+    file: 'bwrap',
+    args: [...flags, '--info-fd', '3', '--', '/bin/sh', ...limitedShell(command, limits, true)],
+    env: { PATH: PROGRAM_PATH },
+    cwd: '/',
+    ending: { kind: 'sandbox', root: openRoot(confinement.root) },
+  }
 }
 
 /** The open workspace. It must still stand where it was: another session may have put a link in its place. */
@@ -49,13 +55,13 @@ function openRoot(root: string): number {
 }
 
 /** A shell with the server's own rights, and a clean environment. */
-export function unsafeShell(root: string): WorkspaceShell {
+export function unsafeShell(root: string, limits: ShellLimits): WorkspaceShell {
   return shellOf((command) => {
     const mark = `SWITCHBOARD_COMMAND=${randomBytes(16).toString('hex')}`
     const [name = '', value = ''] = mark.split('=')
     return {
       file: '/bin/sh',
-      args: ['-c', WRAPPER, 'sh', command],
+      args: limitedShell(command, limits, false),
       env: { ...cleanEnvironment('/tmp'), [name]: value },
       cwd: root,
       ending: { kind: 'mark', mark },

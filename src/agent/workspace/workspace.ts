@@ -3,6 +3,7 @@ import { resolve } from 'node:path'
 import { AppError } from '../../kit/errors.ts'
 import type { Sandbox } from './bubblewrap.ts'
 import { localFiles } from './files.ts'
+import { DEFAULT_LIMITS, type ShellLimits } from './limits.ts'
 import { isInside } from './paths.ts'
 import type { Workspace, WorkspaceShell } from './port.ts'
 import { sandboxedShell, unsafeShell } from './shell.ts'
@@ -14,6 +15,8 @@ export interface ShellPolicy {
   allowNetwork: boolean
   /** What `probeSandbox` said; asked for once per server. */
   sandbox: Sandbox
+  /** Of each command. */
+  limits?: ShellLimits
 }
 
 /** What a workspace is opened with. */
@@ -46,11 +49,11 @@ export async function openWorkspace({ root, hidden, shell: policy }: WorkspaceOp
 
 /** The shell, or why there is none. */
 function openShell(root: string, hidden: string[], policy: ShellPolicy): WorkspaceShell | string {
-  const { mode, sandbox, allowNetwork } = policy
+  const { mode, sandbox, allowNetwork, limits = DEFAULT_LIMITS } = policy
   if (mode === 'off') return 'The shell is switched off on this server.'
-  if (!sandbox.works && mode === 'unsafe') return unsafeShell(root)
+  if (!sandbox.works && mode === 'unsafe') return unsafeShell(root, limits)
   if (!sandbox.works)
     return `The shell is off because commands cannot be shut in here: ${sandbox.reason}. Install bubblewrap, or start the server with --unsafe-shell.`
   if (root === '/') return 'The shell is off because the workspace is the whole file system; choose a folder in it.'
-  return sandboxedShell(sandbox, { root, hidden, allowNetwork })
+  return sandboxedShell(sandbox, { root, hidden, allowNetwork }, limits)
 }
