@@ -4,8 +4,7 @@
 //   --only <parts>   some of the parts, with commas
 //   --durable        with a data directory
 //   --profile <dir>  CPU profiles of the agent server
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { mkdtempSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { parseArgs } from 'node:util'
@@ -14,8 +13,9 @@ import { checker } from '../src/kit/schema.ts'
 import { type AgentCall, FannedOut, Ran } from './agent/calls.ts'
 import { type AgentServer, FAN_OUT_CALLS, startAgent, startBareAgent, teachBare } from './agent/servers.ts'
 import { brief, type Figure, type FigureKind, figureOf, type Pair, quantile, type Run, tableOf } from './figures.ts'
+import { benchFolder, endWith } from './folder.ts'
 import { describeMachine, machineText } from './machine.ts'
-import { endAll, type Part, startPart, TSX } from './processes.ts'
+import { type Part, startPart, TSX } from './processes.ts'
 
 const FULL = { pairs: 3, runs: 1_000, atOnce: 3_000, idle: 10_000 }
 const QUICK = { pairs: 1, runs: 100, atOnce: 300, idle: 1_000 }
@@ -64,21 +64,10 @@ const PARTS: Record<string, { kinds: FigureKind[]; measure: (server: AgentServer
 const checkIds = checker(Type.Array(Type.String()))
 const checkRan = checker(Ran)
 const checkFannedOut = checker(FannedOut)
-const folder = mkdtempSync(join(tmpdir(), 'switchboard-bench-'))
-process.on('exit', () => {
-  endAll()
-  rmSync(folder, { recursive: true, force: true })
-})
-for (const signal of ['SIGINT', 'SIGTERM'] as const) process.on(signal, () => process.exit(130))
+const folder = benchFolder()
 const load = startPart('the load generator', [...TSX, fileURLToPath(new URL('./agent/load.ts', import.meta.url))])
 
-run().then(
-  () => process.exit(0),
-  (error) => {
-    console.error(error)
-    process.exit(1)
-  },
-)
+endWith(run())
 
 async function run(): Promise<void> {
   const names = options.only?.split(',') ?? Object.keys(PARTS)

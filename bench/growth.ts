@@ -1,8 +1,7 @@
 // Measures what one more message, session or event costs when there are many already: `npm run bench:growth`.
 //   --quick          two decades that end early, to see that it works
 //   --json <file>    the points as JSON too
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { mkdtempSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { parseArgs } from 'node:util'
@@ -13,8 +12,9 @@ import { startSim } from '../src/sim/main.ts'
 import { ask } from './agent/ask.ts'
 import { FAN_OUT_CALLS, startAgent } from './agent/servers.ts'
 import type { Point, Series } from './figures.ts'
+import { benchFolder, endWith } from './folder.ts'
 import { describeMachine, machineText } from './machine.ts'
-import { endAll, startPart, TSX } from './processes.ts'
+import { startPart, TSX } from './processes.ts'
 import { hangUp, measureThroughput, parkAll } from './scenarios.ts'
 import { startHub } from './servers.ts'
 
@@ -30,20 +30,9 @@ const { values: options } = parseArgs({
 })
 const SIZES = options.quick ? QUICK : FULL
 const checkIds = checker(Type.Array(Type.String()))
-const folder = mkdtempSync(join(tmpdir(), 'switchboard-bench-'))
-process.on('exit', () => {
-  endAll()
-  rmSync(folder, { recursive: true, force: true })
-})
-for (const signal of ['SIGINT', 'SIGTERM'] as const) process.on(signal, () => process.exit(130))
+const folder = benchFolder()
 
-run().then(
-  () => process.exit(0),
-  (error) => {
-    console.error(error)
-    process.exit(1)
-  },
-)
+endWith(run())
 
 async function run(): Promise<void> {
   const machine = await describeMachine(folder)

@@ -3,17 +3,16 @@
 //   --json <file>    the figures as JSON too
 //   --only <parts>   some of the parts, with commas
 //   --profile <dir>  CPU profiles of the hub
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
+import { writeFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import { parseArgs } from 'node:util'
 import { silentLog } from '../src/kit/log.ts'
 import { startSim } from '../src/sim/main.ts'
 import { type Figure, type FigureKind, figureOf, type Pair, type Run, tableOf } from './figures.ts'
+import { benchFolder, endWith, fail } from './folder.ts'
 import { describeMachine, machineText } from './machine.ts'
 import { inPairs } from './pairs.ts'
-import { endAll, startPart, TSX } from './processes.ts'
+import { startPart, TSX } from './processes.ts'
 import {
   hangUp,
   measureMemory,
@@ -68,15 +67,10 @@ const GIVE_UP_MS = options.quick ? 120_000 : 600_000
 
 /** In percent of the machine; what was measured beside a busy program is worth little. */
 let mostOthers = 0
-const folder = mkdtempSync(join(tmpdir(), 'switchboard-bench-'))
-process.on('exit', () => {
-  endAll()
-  rmSync(folder, { recursive: true, force: true })
-})
-for (const signal of ['SIGINT', 'SIGTERM'] as const) process.on(signal, () => process.exit(130))
+const folder = benchFolder()
 setTimeout(() => fail(new Error(`the bench has not ended after ${GIVE_UP_MS} ms`)), GIVE_UP_MS).unref()
 
-run().then(() => process.exit(0), fail)
+endWith(run())
 
 async function run(): Promise<void> {
   const names = options.only?.split(',') ?? (options.quick ? QUICK_PARTS : Object.keys(PARTS))
@@ -181,9 +175,4 @@ function figuresOf(pairs: readonly Pair[], kinds: FigureKind[]): Figure[] {
 
 function count(number: number, what: string): string {
   return `${number.toLocaleString('en')} ${what}${number === 1 ? '' : 's'}`
-}
-
-function fail(error: unknown): never {
-  console.error(error)
-  process.exit(1)
 }

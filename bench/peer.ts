@@ -4,9 +4,6 @@
 // model should be one that answers at once, such as `scripted:` with the file that `tsx bench/peer.ts --script <folder>` writes.
 //   --quick             a short run
 //   --sim-addr <addr>   where the messaging service listens (127.0.0.1:8799); its bot token is `peer@im.bot:bench`
-import { mkdtempSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { parseArgs } from 'node:util'
 import { Type } from 'typebox'
@@ -18,8 +15,9 @@ import { ask } from './agent/ask.ts'
 import { Ran } from './agent/calls.ts'
 import { writeScript } from './agent/servers.ts'
 import { brief, quantile } from './figures.ts'
+import { benchFolder, endWith } from './folder.ts'
 import { describeMachine, machineText } from './machine.ts'
-import { endAll, startPart, TSX, within } from './processes.ts'
+import { startPart, TSX, within } from './processes.ts'
 import { hangUp, measureSends, measureThroughput, measureWakeUp, parkAll } from './scenarios.ts'
 import { populate, type Server } from './servers.ts'
 
@@ -43,20 +41,9 @@ const { values: options } = parseArgs({
 const SIZES = options.quick ? QUICK : FULL
 const checkIds = checker(Type.Array(Type.String()))
 const checkRan = checker(Ran)
-const folder = mkdtempSync(join(tmpdir(), 'switchboard-bench-'))
-process.on('exit', () => {
-  endAll()
-  rmSync(folder, { recursive: true, force: true })
-})
-for (const signal of ['SIGINT', 'SIGTERM'] as const) process.on(signal, () => process.exit(130))
+const folder = benchFolder()
 
-run().then(
-  () => process.exit(0),
-  (error) => {
-    console.error(error)
-    process.exit(1)
-  },
-)
+endWith(run())
 
 async function run(): Promise<void> {
   if (options.script !== undefined) return console.log(writeScript(options.script))

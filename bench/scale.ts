@@ -2,8 +2,7 @@
 //   --quick          a short run, to see that it works
 //   --json <file>    the figures as JSON too
 //   --only <parts>   some of the parts, with commas
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { mkdtempSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { parseArgs } from 'node:util'
@@ -17,8 +16,9 @@ import { ask } from './agent/ask.ts'
 import { type AgentCall, Followed, Ran } from './agent/calls.ts'
 import { type AgentServer, startAgent } from './agent/servers.ts'
 import { brief, type Figure, type FigureKind, figureOf, type Pair, quantile, type Run, tableOf } from './figures.ts'
+import { benchFolder } from './folder.ts'
 import { describeMachine, machineText } from './machine.ts'
-import { endAll, type Part, startPart, TSX } from './processes.ts'
+import { type Part, startPart, TSX } from './processes.ts'
 import { startHubs } from './scale/hubs.ts'
 import { postgresRate, redisRate, sqliteRate } from './scale/limits.ts'
 import { hangUp, measureThroughput, measureWakeUp, parkAll, type Stage } from './scenarios.ts'
@@ -52,12 +52,7 @@ const PARTS: Record<string, () => Promise<Figure[]>> = {
 const checkIds = checker(Type.Array(Type.String()))
 const checkRan = checker(Ran)
 const checkFollowed = checker(Followed)
-const folder = mkdtempSync(join(tmpdir(), 'switchboard-bench-'))
-process.on('exit', () => {
-  endAll()
-  rmSync(folder, { recursive: true, force: true })
-})
-for (const signal of ['SIGINT', 'SIGTERM'] as const) process.on(signal, () => process.exit(130))
+const folder = benchFolder()
 const started: { remove(): Promise<void> }[] = []
 
 run().then(

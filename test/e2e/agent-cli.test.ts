@@ -1,6 +1,6 @@
 import { expect, test, vi } from 'vitest'
 import { AGENT_SETTINGS } from '../../src/agent/config.ts'
-import { type Program, runCli, temporaryFolder } from '../support/processes.ts'
+import { mistakesAbout, type Program, runCli, temporaryFolder } from '../support/processes.ts'
 import { until } from '../support/test-hub.ts'
 import { verifies } from '../support/verifies.ts'
 
@@ -40,7 +40,6 @@ test('all mistakes are told at once, and end with 2', async () => {
   const args = ['agent', 'extra', '--addr', 'nowhere', '--max-runs', '0', '--frob', '--auth-keys', '']
   const { code, output } = await run(args, { AGENT_WALL_CLOCK_MS: 'x', AGENT_LOG_LEVEL: 'loud' })
   expect(code).toBe(2)
-  const mistakes = output.split('\n').filter((line) => line.startsWith('  - '))
   for (const source of [
     'extra',
     '--frob',
@@ -50,10 +49,7 @@ test('all mistakes are told at once, and end with 2', async () => {
     'AGENT_WALL_CLOCK_MS',
     'AGENT_LOG_LEVEL',
   ])
-    expect(
-      mistakes.filter((line) => line.startsWith(`  - ${source} `)),
-      source,
-    ).toHaveLength(1)
+    expect(mistakesAbout(output, source), source).toHaveLength(1)
   expect(output).not.toMatch(/\n +at /)
 })
 

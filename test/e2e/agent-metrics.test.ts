@@ -1,7 +1,8 @@
 import { readFileSync } from 'node:fs'
 import { expect } from 'vitest'
 import { FINISH_REASONS } from '../../src/agent/model.ts'
-import { type Family, parsePrometheusText } from '../support/prometheus-text.ts'
+import { documentedMetrics, servedMetrics, ticked } from '../support/metrics-page.ts'
+import { parsePrometheusText } from '../support/prometheus-text.ts'
 import { startTestAgent } from '../support/test-agent.ts'
 import { verifies } from '../support/verifies.ts'
 
@@ -32,20 +33,7 @@ verifies('agenthttp:metrics:documented', async () => {
   expect(figure('active_runs', { kind: 'session' })).toBe(0)
 
   const page = readFileSync(new URL('../../docs/metrics.md', import.meta.url), 'utf8')
-  const rows = [...page.matchAll(/^\| `(switchboard_agent_\w+)` \| (\w+) \| (.*?) ?\| (.*) \|$/gm)]
-  const documented = rows.map(([, name = '', type, labels = '', meaning]) => ({
-    name,
-    type,
-    labels: ticked(labels),
-    meaning,
-  }))
-  const served = families.map((family) => ({
-    name: family.name,
-    type: family.type,
-    labels: labelsOf(family),
-    meaning: family.help,
-  }))
-  expect(documented).toEqual(served.sort((a, b) => (a.name < b.name ? -1 : 1)))
+  expect(documentedMetrics(page, 'switchboard_agent_')).toEqual(servedMetrics(families))
   const valueRows = [...page.slice(page.indexOf('| Label of the agent')).matchAll(/^\| `(\w+)` \| (.*) \|$/gm)]
   const values = new Map(valueRows.map(([, label = '', said = '']) => [label, ticked(said)]))
   const used = families.flatMap(({ samples }) => samples.flatMap(({ labels }) => Object.entries(labels)))
@@ -55,11 +43,3 @@ verifies('agenthttp:metrics:documented', async () => {
   const manual = readFileSync(new URL('../../docs/agent.md', import.meta.url), 'utf8')
   for (const reason of FINISH_REASONS) expect(manual).toContain(`\`${reason}\``)
 })
-
-function ticked(text: string): string[] {
-  return [...text.matchAll(/`([^`]+)`/g)].map(([, code = '']) => code)
-}
-
-function labelsOf({ samples }: Family): string[] {
-  return [...new Set(samples.flatMap(({ labels }) => Object.keys(labels)))].filter((label) => label !== 'le').sort()
-}

@@ -4,7 +4,7 @@ import { createServer } from 'node:http'
 import { join } from 'node:path'
 import { expect, onTestFinished, test, vi } from 'vitest'
 import { HUB_SETTINGS } from '../../src/hub/config.ts'
-import { type Program, runCli, temporaryFolder } from '../support/processes.ts'
+import { mistakesAbout, type Program, runCli, temporaryFolder } from '../support/processes.ts'
 import { until } from '../support/test-hub.ts'
 import { verifies } from '../support/verifies.ts'
 
@@ -76,7 +76,6 @@ verifies('config:errors:all-at-once', async () => {
   const args = ['hub', 'extra', '--addr', 'nowhere', '--poll-hold-ms', 'x', '--frob', '--upstream-url', 'ftp://x']
   const { code, output } = await run(args, { RELAY_ADMIN_TOKEN: ' ', RELAY_MAX_POLLS: '0' })
   expect(code).toBe(2)
-  const mistakes = output.split('\n').filter((line) => line.startsWith('  - '))
   for (const source of [
     '--frob',
     'extra',
@@ -86,10 +85,7 @@ verifies('config:errors:all-at-once', async () => {
     'RELAY_ADMIN_TOKEN',
     'RELAY_MAX_POLLS',
   ])
-    expect(
-      mistakes.filter((line) => line.startsWith(`  - ${source} `)),
-      source,
-    ).toHaveLength(1)
+    expect(mistakesAbout(output, source), source).toHaveLength(1)
   expect(output).toContain('"switchboard hub --help" explains each setting.')
   expect(output).not.toMatch(/\n +at /)
 })

@@ -3,7 +3,8 @@ import { expect, onTestFinished, test } from 'vitest'
 import { openMemoryStore } from '../../src/hub/store/memory.ts'
 import type { HubStore } from '../../src/hub/store/port.ts'
 import { createMetrics } from '../../src/kit/metrics.ts'
-import { type Family, parsePrometheusText } from '../support/prometheus-text.ts'
+import { documentedMetrics, servedMetrics, ticked } from '../support/metrics-page.ts'
+import { parsePrometheusText } from '../support/prometheus-text.ts'
 import { startTestHub, type TestHub, until } from '../support/test-hub.ts'
 import { verifies } from '../support/verifies.ts'
 
@@ -227,21 +228,8 @@ verifies('metrics:text:documented', async () => {
   const families = await metricsOf(await busyHub())
   const whole = readFileSync(new URL('../../docs/metrics.md', import.meta.url), 'utf8')
   const page = whole.slice(0, whole.indexOf('# Metrics of the agent server'))
-  const rows = [...page.matchAll(/^\| `(switchboard_hub_\w+)` \| (\w+) \| (.*?) ?\| (.*) \|$/gm)]
-  const documented = rows.map(([, name = '', type, labels = '', meaning]) => ({
-    name,
-    type,
-    labels: ticked(labels),
-    meaning,
-  }))
-  const served = families.map((family) => ({
-    name: family.name,
-    type: family.type,
-    labels: labelsOf(family),
-    meaning: family.help,
-  }))
-  const byName = (a: { name: string }, b: { name: string }) => (a.name < b.name ? -1 : 1)
-  expect(documented).toEqual(served.sort(byName))
+  const served = servedMetrics(families)
+  expect(documentedMetrics(page, 'switchboard_hub_')).toEqual(served)
   for (const { name } of served) expect(name).toMatch(/^switchboard_hub_[a-z_]+$/)
 
   // Each label has its row, and only values that stand there, but for names that people chose.
@@ -256,11 +244,3 @@ verifies('metrics:text:documented', async () => {
   for (const [label, value] of used.filter(([label]) => !['le', 'client', 'account'].includes(label)))
     expect(values.get(label), label).toContain(value)
 })
-
-function ticked(text: string): string[] {
-  return [...text.matchAll(/`([^`]+)`/g)].map(([, code = '']) => code)
-}
-
-function labelsOf({ samples }: Family): string[] {
-  return [...new Set(samples.flatMap(({ labels }) => Object.keys(labels)))].filter((label) => label !== 'le').sort()
-}

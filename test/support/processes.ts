@@ -79,3 +79,8 @@ export function temporaryFolder(): string {
   onTestFinished(() => rmSync(folder, { recursive: true, force: true }))
   return folder
 }
+
+/** The lines of a refusal to start that name `source`, a flag or a variable. */
+export function mistakesAbout(output: string, source: string): string[] {
+  return output.split('\n').filter((line) => line.startsWith(`  - ${source} `))
+}
