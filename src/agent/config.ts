@@ -137,16 +137,16 @@ export const AGENT_SETTINGS = {
     flag: '--s3-url',
     placeholder: '<url>',
     env: 'AGENT_S3_URL',
-    help: 'with --redis-url: where older sessions go, as s3://bucket?endpoint=https://host&region=name',
+    help: 'a bucket that keeps all sessions of one server or, with --redis-url, older ones of several: s3://bucket?endpoint=https://host&region=name',
     fallback: null,
-    fallbackText: 'none: all stays in Redis',
+    fallbackText: 'none',
     read: readS3Url,
   } satisfies Setting<BucketAddress | null>,
   archiveAfterMs: {
     flag: '--archive-after-ms',
     placeholder: '<ms>',
     env: 'AGENT_ARCHIVE_AFTER_MS',
-    help: 'with --s3-url: how long after its last run a session stays in Redis',
+    help: 'with --redis-url and --s3-url: how long after its last run a session stays in Redis',
     fallback: 10 * 60_000,
     read: readInteger(0, 30 * 24 * 60 * 60_000),
   },
@@ -154,7 +154,7 @@ export const AGENT_SETTINGS = {
     flag: '--lease-ms',
     placeholder: '<ms>',
     env: 'AGENT_LEASE_MS',
-    help: 'with --redis-url: how long a server may be silent before others end its runs',
+    help: 'with --redis-url or --s3-url: how long a server may be silent before another takes over',
     fallback: 15_000,
     read: readInteger(500, 300_000),
   },
@@ -302,8 +302,8 @@ export function parseAgentConfig(
   const { values, problems } = readSettings(AGENT_SETTINGS, flags, env)
   if (values.redisUrl !== null && values.dataDir !== null)
     problems.push('--redis-url and --data-dir exclude each other; sessions are kept in one of them')
-  if (values.s3Url !== null && values.redisUrl === null)
-    problems.push('--s3-url needs --redis-url: what is being worked on is kept there')
+  if (values.s3Url !== null && values.redisUrl === null && values.dataDir !== null)
+    problems.push('--s3-url and --data-dir exclude each other; sessions are kept in one of them')
   return { settings: values, problems }
 }
 

@@ -50,6 +50,8 @@ export interface AgentSurroundings {
   heartbeatMs?: number
   /** How patiently a model that fails is asked again. */
   retries?: RetryOptions
+  /** Called once when another server has taken over the bucket that this one kept its sessions in: it is to be stopped. */
+  onLost?: (reason: string) => void
 }
 
 const HEARTBEAT_MS = 15_000
@@ -65,7 +67,11 @@ const CLOSE_EVERY_MS = 20
 
 /** Chooses the adapters, ends what a crash left, then listens. */
 export async function startAgent(settings: AgentSettings, surroundings: AgentSurroundings): Promise<RunningAgent> {
-  const backing = await openBacking(settings, { log: surroundings.log, bellOf: bell })
+  const backing = await openBacking(settings, {
+    log: surroundings.log,
+    bellOf: bell,
+    onLost: surroundings.onLost ?? (() => {}),
+  })
   try {
     return await startWith(backing, settings, surroundings)
   } catch (error) {
@@ -97,7 +103,7 @@ async function startWith(
     limits: { processes: settings.shellProcesses, memoryMb: settings.shellMemoryMb, fileMb: settings.shellFileMb },
   }
   // What the server keeps is nothing for tools and commands, wherever it lies.
-  const hidden = settings.dataDir === null ? [] : [await realpath(settings.dataDir)]
+  const hidden = backing.dir === null ? [] : [await realpath(backing.dir)]
   const { shellOff } = await openWorkspace({ root, hidden, shell: policy })
   const mcp = await openMcpFile(settings.mcpConfig, env, log)
   const registry = toolRegistry(

@@ -1,8 +1,9 @@
 import pc from 'picocolors'
 import { AGENT_SETTINGS, type AgentSettings, parseAgentConfig } from '../agent/config.ts'
+import { AppError } from '../kit/errors.ts'
 import { jsonLog } from '../kit/log.ts'
 import type { CommandSpec } from './command.ts'
-import { banner, reachable, stopOnSignal } from './terminal.ts'
+import { banner, fail, reachable, stopOnSignal } from './terminal.ts'
 import { VERSION } from './version.ts'
 
 /** `switchboard agent` */
@@ -21,7 +22,11 @@ export const agentCommand: CommandSpec = {
     complain(problems)
     const { startAgent } = await import('../agent/main.ts')
     const log = jsonLog(settings.logLevel)
-    const agent = await startAgent(settings, { log, env: process.env, version: VERSION })
+    let end = (_reason: string) => {}
+    const lost = new Promise<string>((resolve) => {
+      end = resolve
+    })
+    const agent = await startAgent(settings, { log, env: process.env, version: VERSION, onLost: end })
     const { at, listens } = reachable(agent)
     banner('agent', [
       ['api', at],
@@ -36,6 +41,11 @@ export const agentCommand: CommandSpec = {
     const key = settings.authKeys === null ? '' : ` -H 'X-API-Key: <key>'`
     console.log(pc.dim(`  Try it:  curl -X POST ${at}/run${key} -d '{"goal":"list files"}'\n`))
     stopOnSignal(() => agent.stop())
+    void lost.then(async (reason) => {
+      log.error(reason, {})
+      await agent.stop().catch(() => undefined)
+      fail(new AppError('bucket_lost', reason))
+    })
   },
 }
 
@@ -48,6 +58,7 @@ export function modelText(model: string): string {
 function dataText({ dataDir, redisUrl, s3Url }: AgentSettings): string {
   const older = s3Url === null ? '' : `, older sessions in the bucket ${s3Url.bucket}`
   if (redisUrl !== null) return `in Redis at ${new URL(redisUrl).host}${older}`
+  if (s3Url !== null) return `in the bucket ${s3Url.bucket}, by this server alone`
   return dataDir ?? 'in memory: gone when it stops (set --data-dir to keep it)'
 }
 

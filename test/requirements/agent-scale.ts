@@ -69,6 +69,40 @@ export const agentScale = {
   'agentscale:archive:settings': {
     source: BUILD,
     behaviour:
-      'A wrong --s3-url, one with credentials in it, or one without --redis-url is refused at the start with what to do.',
+      'A wrong --s3-url, one with credentials in it, or one beside --data-dir is refused at the start with what to do.',
+  },
+  'agentscale:alone:contract': {
+    source: NODES,
+    behaviour:
+      'With --s3-url alone one server keeps everything in the bucket: what a start builds from it is what was there.',
+  },
+  'agentscale:alone:killed': {
+    source: BUILD,
+    behaviour:
+      'Killed at any moment and started again on its bucket, a server has every accepted run with one done, every event and every transcript, and ids go on rising.',
+  },
+  'agentscale:alone:second': {
+    source: NODES,
+    behaviour:
+      'A second server on a bucket is refused and told who holds it while the first gives signs of life, and takes over when it gives none, or has gone.',
+  },
+  'agentscale:alone:overtaken': {
+    source: NODES,
+    behaviour: 'A server whose bucket was taken over writes nothing more, says so in /ready, and ends.',
+  },
+  'agentscale:alone:doubt': {
+    source: SHOWN,
+    behaviour:
+      'A write that was told to have failed and yet arrived is done once, whoever repeats it; one that did not arrive is never done.',
+  },
+  'agentscale:alone:away': {
+    source: SHOWN,
+    behaviour:
+      'While the bucket is away writes get 503, /ready says why and reading goes on; afterwards all goes on by itself, with one done for each run.',
+  },
+  'agentscale:alone:snapshot': {
+    source: BUILD,
+    behaviour:
+      'Now and then the whole is kept as one snapshot and the records before it are removed; a start needs that and the few behind it.',
   },
 } as const satisfies Requirements

@@ -2,7 +2,7 @@ import { errorText } from '../../kit/errors.ts'
 import type { Log } from '../../kit/log.ts'
 import { textsOf } from '../../kit/redis/connect-redis.ts'
 import { redisLease } from '../../kit/redis/lease.ts'
-import type { Bucket } from '../../kit/s3/bucket.ts'
+import { type Bucket, checkBucket } from '../../kit/s3/bucket.ts'
 import type { Archive } from './redis-archive.ts'
 import type { MarkedSet } from './redis-index.ts'
 import { load, type RedisParts } from './redis-session.ts'
@@ -44,7 +44,7 @@ export function archiver({ parts, warm, archive, bucket, log, afterMs }: Archive
     isSweeping = true
     try {
       // Whoever reads next shall know whether it is worth trying.
-      if (!bucket.isUp) await bucket.check()
+      if (!bucket.isUp) await checkBucket(bucket)
       const turn = await turns.claim('archiver')
       if (turn === null) return
       try {

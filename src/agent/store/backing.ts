@@ -15,6 +15,8 @@ export interface Backing {
   leaseMs: number | null
   /** Why nothing can be taken now; null when all is well. */
   trouble(): string | null
+  /** Where it keeps files: nothing for tools and commands. */
+  dir: string | null
   /** What cannot be done now, though the rest can; null when all can. */
   limited(): string | null
   close(): Promise<void>
@@ -32,29 +34,65 @@ export interface BackingOptions extends StoreLimits {
 const PREFIX = 'switchboard:agent:'
 const SECRET_BYTES = 32
 
-/** Opens what the settings name. `bellOf` names where the readers of a session listen. */
+export interface BackingSurroundings {
+  log: Log
+  /** Where the readers of a session listen. */
+  bellOf: (sessionId: string) => string
+  /** Called once when another server has taken over what this one stands on: nothing can be kept any more. */
+  onLost: (reason: string) => void
+}
+
+/** Opens what the settings name. */
 export async function openBacking(
   options: BackingOptions,
-  { log, bellOf }: { log: Log; bellOf: (sessionId: string) => string },
+  { log, bellOf, onLost }: BackingSurroundings,
 ): Promise<Backing> {
-  const { dataDir, redisUrl, ...rest } = options
-  if (redisUrl !== null) return openShared({ ...rest, redisUrl, log, bellOf })
-  if (dataDir === null) return alone(memoryStore(options), () => null)
+  const { dataDir, redisUrl, s3Url, ...rest } = options
+  if (redisUrl !== null) return openShared({ ...rest, redisUrl, s3Url, log, bellOf })
+  if (s3Url !== null) return openBucketAlone({ ...rest, s3Url, log, onLost })
+  if (dataDir === null) return alone(memoryStore(options), { trouble: () => null, dir: null })
   const { openSqliteStore } = await import('./sqlite.ts')
   const store = await openSqliteStore({ dir: dataDir, ...options })
-  return alone(store, store.trouble)
+  return alone(store, { trouble: store.trouble, dir: dataDir })
 }
 
 /** A server that shares nothing with others. */
-function alone(store: AgentStore, trouble: () => string | null): Backing {
+function alone(store: AgentStore, about: Pick<Backing, 'trouble' | 'dir'>): Backing {
   return {
     store,
     doorbell: memoryDoorbell(),
     ticketSecret: randomBytes(SECRET_BYTES),
     leaseMs: null,
-    trouble,
+    ...about,
     limited: () => null,
     close: () => store.close(),
+  }
+}
+
+interface AloneOptions extends Omit<BackingOptions, 'dataDir' | 'redisUrl'> {
+  s3Url: BucketAddress
+  log: Log
+  onLost: (reason: string) => void
+}
+
+/** One server, whose sessions outlive its machine. */
+async function openBucketAlone({ s3Url, leaseMs, ...options }: AloneOptions): Promise<Backing> {
+  const [{ openBucket }, { openS3Store }] = await Promise.all([import('../../kit/s3/bucket.ts'), import('./s3.ts')])
+  // Beside what several servers on Redis archive in the same bucket.
+  const bucket = await openBucket({ ...s3Url, prefix: `${s3Url.prefix}alone/` })
+  try {
+    const store = await openS3Store({ ...options, bucket, lifeMs: leaseMs })
+    return {
+      ...alone(store, store),
+      leaseMs,
+      async close() {
+        await store.close()
+        bucket.close()
+      },
+    }
+  } catch (error) {
+    bucket.close()
+    throw error
   }
 }
 
@@ -87,6 +125,7 @@ async function openShared(options: SharedOptions): Promise<Backing> {
       ticketSecret: Buffer.from(secret, 'base64'),
       leaseMs,
       trouble: () => (redis.isUp ? null : 'Redis cannot be reached.'),
+      dir: null,
       limited: () =>
         opened === null || opened.isUp ? null : 'The object store cannot be reached: older sessions cannot be read.',
       async close() {

@@ -1,11 +1,22 @@
 import type { Operations } from '../../kit/sqlite/commit-group.ts'
 import type { Db } from '../../kit/sqlite/database.ts'
 import { rewriteVersion } from '../../kit/sqlite/migrate.ts'
+import { noteApplied } from './applied.ts'
 import { admitRun, appendEntry, nextRun, settlePlan } from './write-runs.ts'
 import { createSession, removeSession, updateSession } from './write-sessions.ts'
 
 /** Every way to write, by name: what crosses the border to the writer thread is a name and its input. */
-const table = { createSession, updateSession, removeSession, appendEntry, admitRun, nextRun, settlePlan, tryWrite }
+const table = {
+  createSession,
+  updateSession,
+  removeSession,
+  appendEntry,
+  admitRun,
+  nextRun,
+  settlePlan,
+  noteApplied,
+  tryWrite,
+}
 
 type Table = typeof table
 

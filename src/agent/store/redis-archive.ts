@@ -1,6 +1,6 @@
 import { AppError } from '../../kit/errors.ts'
 import { textOf, textsOf } from '../../kit/redis/connect-redis.ts'
-import type { Bucket } from '../../kit/s3/bucket.ts'
+import { type Bucket, removeAll } from '../../kit/s3/bucket.ts'
 import type { Message, StoredEvent } from '../model.ts'
 import { toEvent } from './redis-events.ts'
 import { ARCHIVE } from './redis-scripts.ts'
@@ -62,7 +62,7 @@ export function redisArchive(parts: Pick<RedisParts, 'redis' | 'keys'>, bucket: 
         ],
       )
       // Deleted meanwhile: whoever did it could not see what was written just now.
-      if (done === 'gone') await bucket.removeAll(folderOf(sessionId))
+      if (done === 'gone') await removeAll(bucket, folderOf(sessionId))
     },
     async events(sessionId, afterSeq, limit) {
       const list = textsOf(await redis.send('LRANGE', keys.session(sessionId).segments, '0', '-1'))
@@ -76,7 +76,7 @@ export function redisArchive(parts: Pick<RedisParts, 'redis' | 'keys'>, bucket: 
       const all = await Promise.all(objects.map((text) => messagesOf(toPiece(text).name)))
       return all.flat()
     },
-    forget: (sessionId) => bucket.removeAll(folderOf(sessionId)),
+    forget: (sessionId) => removeAll(bucket, folderOf(sessionId)),
   }
 
   /** The name holds the generation: what one who was taken over writes late is never taken for the successor's. */

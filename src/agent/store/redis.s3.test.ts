@@ -46,8 +46,9 @@ function opened(limits = LIMITS, { afterMs = NEVER_MS, to = bucket, prefix = fre
   const own: Bucket = {
     create: (name, body) => to.create(`${prefix}${name}`, body),
     get: (name) => to.get(`${prefix}${name}`),
-    removeAll: (start) => to.removeAll(`${prefix}${start}`),
-    check: () => to.check(),
+    put: (name, body) => to.put(`${prefix}${name}`, body),
+    list: async (start) => (await to.list(`${prefix}${start}`)).map((name) => name.slice(prefix.length)),
+    remove: (names) => to.remove(names.map((name) => `${prefix}${name}`)),
     get isUp() {
       return to.isUp
     },

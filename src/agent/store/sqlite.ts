@@ -18,7 +18,8 @@ import {
 } from './reads.ts'
 import { endsWork, fenced, noSession } from './records.ts'
 
-const WRITER_THREAD = import.meta.url.endsWith('.ts')
+/** The module of the thread that writes. */
+export const WRITER_THREAD = import.meta.url.endsWith('.ts')
   ? new URL('./writer-thread.ts', import.meta.url)
   : new URL('./writer-thread.js', import.meta.url)
 
@@ -50,13 +51,17 @@ export async function openSqliteStore(options: SqliteStoreOptions): Promise<Sqli
 }
 
 /** A store on a database that is open. */
-export function sqliteStoreOn(opened: OpenSqlite<Call>, limits: StoreLimits): SqliteStore {
+export function sqliteStoreOn(
+  opened: OpenSqlite<Call>,
+  limits: StoreLimits,
+  leases = memoryLease({ now: () => 0, lifeMs: 1 }),
+): SqliteStore {
   const watched: WatchedCommits<Call> = watchCommits({
     commit: opened.commit,
     tryWrite: () => writer.run({ name: 'tryWrite', input: null }),
   })
   const writer = groupWriter<Call, Outputs>({ commit: watched.commit })
-  const parts: Parts = { db: opened.db, writer, limits, leases: memoryLease({ now: () => 0, lifeMs: 1 }) }
+  const parts: Parts = { db: opened.db, writer, limits, leases }
   return {
     sessions: sessionStore(parts),
     log: sessionLog(parts),

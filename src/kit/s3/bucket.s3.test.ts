@@ -1,7 +1,7 @@
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { startFlakyProxy } from '../../../test/support/flaky-proxy.ts'
 import { freshBucket } from '../../../test/support/servers/fresh-bucket.ts'
-import { openBucket } from './bucket.ts'
+import { openBucket, removeAll } from './bucket.ts'
 
 async function open(shape: Partial<Awaited<ReturnType<typeof freshBucket>>> = {}) {
   const address = { ...(await freshBucket()), ...shape }
@@ -19,7 +19,10 @@ describe('a bucket', () => {
     expect(String(await bucket.get('a/1'))).toBe('one')
     await bucket.create('a/2', Buffer.from('two'))
     await bucket.create('b/1', Buffer.from('three'))
-    await bucket.removeAll('a/')
+    expect(await bucket.list('a/')).toEqual(['a/1', 'a/2'])
+    await bucket.put('a/2', Buffer.from('two again'))
+    expect(String(await bucket.get('a/2'))).toBe('two again')
+    await removeAll(bucket, 'a/')
     expect([await bucket.get('a/1'), await bucket.get('a/2'), String(await bucket.get('b/1'))]).toEqual([
       null,
       null,

@@ -12,23 +12,32 @@ export interface BucketAddress {
   region: string | null
 }
 
-/** Objects that are written once and never changed. While they cannot be reached every call fails with `store_failed`. */
+/** Objects by their names. While they cannot be reached every call fails with `store_failed`. */
 export interface Bucket {
   /** False when another object of this name is there. True also when it was this one: the answer to a first try was lost. */
   create(name: string, body: Buffer): Promise<boolean>
+  /** Writes it whatever was there. Only for names that have one writer. */
+  put(name: string, body: Buffer): Promise<void>
   /** Null when there is none. */
   get(name: string): Promise<Buffer | null>
-  /** Removes everything whose name begins so. */
-  removeAll(start: string): Promise<void>
-  /** Tries whether it can be reached. */
-  check(): Promise<void>
+  /** The names that begin so, in the order of their characters. */
+  list(start: string): Promise<string[]>
+  /** Names that are not there are nothing. */
+  remove(names: readonly string[]): Promise<void>
   /** Whether the last call reached it. */
   readonly isUp: boolean
   close(): void
 }
 
-const TIMES = { connectionTimeout: 3_000, requestTimeout: 5_000 }
+/** Silence ends a call soon; one that moves may take its time. */
+const TIMES = {
+  connectionTimeout: 3_000,
+  socketTimeout: 5_000,
+  requestTimeout: 60_000,
+  throwOnRequestTimeout: true,
+}
 const TRIES = 3
+const REMOVED_AT_ONCE = 1_000
 const PROBE = 'switchboard-probe'
 
 /**
@@ -64,21 +73,39 @@ export async function openBucket({ bucket, prefix, endpoint, region }: BucketAdd
         throw cannotNow(error)
       }
     },
-    async removeAll(start) {
+    async put(name, body) {
       try {
-        for (;;) {
-          const { Bucket, Key: Prefix } = at(start)
-          const { Contents = [] } = await client.send(new sdk.ListObjectsV2Command({ Bucket, Prefix }))
-          if (Contents.length === 0) return reached(undefined)
-          const Objects = Contents.map(({ Key }) => ({ Key }))
-          await client.send(new sdk.DeleteObjectsCommand({ Bucket, Delete: { Objects, Quiet: true } }))
-        }
+        await client.send(new sdk.PutObjectCommand({ ...at(name), Body: body }))
+        return reached(undefined)
       } catch (error) {
         throw cannotNow(error)
       }
     },
-    async check() {
-      await own.get(PROBE)
+    async list(start) {
+      const { Bucket, Key: Prefix } = at(start)
+      const names: string[] = []
+      let ContinuationToken: string | undefined
+      try {
+        do {
+          const page = await client.send(new sdk.ListObjectsV2Command({ Bucket, Prefix, ContinuationToken }))
+          for (const { Key = '' } of page.Contents ?? []) names.push(Key.slice(prefix.length))
+          ContinuationToken = page.NextContinuationToken
+        } while (ContinuationToken !== undefined)
+        return reached(names)
+      } catch (error) {
+        throw cannotNow(error)
+      }
+    },
+    async remove(names) {
+      try {
+        for (let from = 0; from < names.length; from += REMOVED_AT_ONCE) {
+          const Objects = names.slice(from, from + REMOVED_AT_ONCE).map((name) => ({ Key: at(name).Key }))
+          await client.send(new sdk.DeleteObjectsCommand({ Bucket: bucket, Delete: { Objects, Quiet: true } }))
+        }
+        return reached(undefined)
+      } catch (error) {
+        throw cannotNow(error)
+      }
     },
     get isUp() {
       return isUp
@@ -139,6 +166,16 @@ export async function openBucket({ bucket, prefix, endpoint, region }: BucketAdd
       retryAfterMs: 2_000,
     })
   }
+}
+
+/** Removes everything whose name begins so. */
+export async function removeAll(bucket: Bucket, start: string): Promise<void> {
+  await bucket.remove(await bucket.list(start))
+}
+
+/** Tries whether a bucket can be reached. */
+export async function checkBucket(bucket: Bucket): Promise<void> {
+  await bucket.get(PROBE)
 }
 
 /** Why a start makes no sense; null when waiting may help. */
