@@ -83,11 +83,10 @@ async function openBucketAlone({ s3Url, leaseMs, ...options }: AloneOptions): Pr
   try {
     const store = await openS3Store({ ...options, bucket, lifeMs: leaseMs })
     return {
-      ...alone(store, store),
+      ...alone(store, { trouble: store.trouble, dir: store.dir }),
       leaseMs,
       async close() {
-        await store.close()
-        bucket.close()
+        await store.close().finally(() => bucket.close())
       },
     }
   } catch (error) {

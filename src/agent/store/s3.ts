@@ -203,7 +203,7 @@ async function storeOn(copy: Copy, name: string, dir: string, options: S3StoreOp
     },
   }
   const store = sqliteStoreOn(opened, { maxSessions, maxLogEvents, maxLogBytes }, leases)
-  return { ...store, dir, trouble: () => writer.lost() ?? awayText(bucket) }
+  return { ...store, dir, trouble: () => writer.lost() ?? awayText(bucket) ?? store.trouble() }
 }
 
 function awayText({ isUp }: Bucket): string | null {

@@ -102,9 +102,11 @@ function sessionStore({ db, writer, limits: { maxSessions } }: Parts): SessionSt
 function sessionLog({ db, writer, leases, limits }: Parts): SessionLog {
   return {
     async append(claim, entry) {
-      // Writes are done in the order they are given, so what holds now holds when this one is done.
-      if (!leases.holds(claim)) throw readBounds(db, claim.key) === null ? noSession(claim.key) : fenced()
-      const newest = await writer.run({ name: 'appendEntry', input: { sessionId: claim.key, entry, limits } })
+      const check = () => {
+        if (!leases.holds(claim)) throw readBounds(db, claim.key) === null ? noSession(claim.key) : fenced()
+      }
+      check()
+      const newest = await writer.run({ name: 'appendEntry', input: { sessionId: claim.key, entry, limits } }, check)
       if (endsWork(entry)) leases.drop(claim)
       return newest
     },

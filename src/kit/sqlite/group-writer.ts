@@ -3,8 +3,11 @@ import { type AnyCall, type Outcome, unpackError } from './commit-group.ts'
 
 /** Writes in groups: whatever gathers while one group is being committed goes into the next commit. */
 export interface GroupWriter<Call extends AnyCall, Outputs extends Record<Call['name'], unknown>> {
-  /** Resolves when the operation is durable. */
-  run<One extends Call>(call: One): Promise<Outputs[One['name']]>
+  /**
+   * Resolves when the operation is durable. What `check` throws when its group is made, after all groups before have been
+   * told, it fails with instead.
+   */
+  run<One extends Call>(call: One, check?: () => void): Promise<Outputs[One['name']]>
   /** Makes a lazy change, by `change`; false, and nothing is changed, when no more is taken. */
   later(change: () => void): boolean
   /** Resolves when everything lazy that was given before, or the part of it that is meant, is durable. */
@@ -49,10 +52,10 @@ export function groupWriter<Call extends AnyCall, Outputs extends Record<Call['n
   let timer: NodeJS.Timeout | undefined
 
   return {
-    run(call) {
+    run(call, check) {
       if (closed) return Promise.reject(new AppError('store_failed', 'The store is closed; start the server again.'))
       return new Promise((resolve, reject) => {
-        waiting.push({ call, resolve, reject })
+        waiting.push({ call, check, resolve, reject })
         post()
       })
     },
@@ -95,7 +98,7 @@ export function groupWriter<Call extends AnyCall, Outputs extends Record<Call['n
     clearTimeout(timer)
     timer = undefined
     due = false
-    const group: Group<Call> = { lazies: lazy.take(), pending: waiting, flushes }
+    const group: Group<Call> = { lazies: lazy.take(), pending: waiting.filter(passes), flushes }
     waiting = []
     flushes = []
     if (group.lazies.length === 0 && group.pending.length === 0) {
@@ -139,6 +142,17 @@ interface Settler {
 
 interface Pending<Call> extends Settler {
   call: Call
+  check: (() => void) | undefined
+}
+
+function passes({ check, reject }: Pending<AnyCall>): boolean {
+  try {
+    check?.()
+    return true
+  } catch (error) {
+    reject(error)
+    return false
+  }
 }
 
 function settle(pending: Settler, outcome: Outcome | undefined): void {
