@@ -55,7 +55,7 @@ export function logWriter(options: LogWriterOptions): LogWriter {
     },
     async look() {
       const next = await log.read(appliedSeq + 1)
-      if (lost === null && next !== null && next.writer !== writer) lose()
+      if (next !== null && next.writer !== writer) lose()
     },
     lost: () => lost,
   }
@@ -77,8 +77,8 @@ export function logWriter(options: LogWriterOptions): LogWriter {
   }
 
   function lose(): AppError {
+    if (lost === null) options.onLost(LOST)
     lost = LOST
-    options.onLost(LOST)
     return new AppError('store_failed', LOST)
   }
 }
