@@ -9,6 +9,8 @@ export interface Bot {
   readonly inbox: Inbox
   started: boolean
   polls: number
+  /** Polls that a newer one ended. */
+  displaced: number
   sends: number
   said: number
   /** Counts the messages of all its users. */
@@ -71,7 +73,17 @@ export function createBots(defaultToken: string): Bots {
       throw new AppError('bot_exists', `There is a bot ${name}, or one with that token, already; choose another.`)
     }
     const token = given ?? newToken(id)
-    const bot = { id, name, inbox: createInbox(), started: false, polls: 0, sends: 0, said: 0, lastSeq: 0 }
+    const bot = {
+      id,
+      name,
+      inbox: createInbox(),
+      started: false,
+      polls: 0,
+      displaced: 0,
+      sends: 0,
+      said: 0,
+      lastSeq: 0,
+    }
     bots.push(bot)
     byToken.set(token, bot)
     return { bot, token }

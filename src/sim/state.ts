@@ -11,6 +11,7 @@ export function readState(world: World): StateAnswer {
     bots,
     users: world.conversations.list().length,
     polls: sum('polls'),
+    polls_displaced: sum('polls_displaced'),
     polls_in_flight: sum('polls_in_flight'),
     sends: sum('sends'),
     said: sum('said'),
@@ -22,7 +23,7 @@ export function readState(world: World): StateAnswer {
   }
 }
 
-function botView(world: World, { id, name, inbox, started, polls, sends, said }: Bot): SimBot {
+function botView(world: World, { id, name, inbox, started, polls, displaced, sends, said }: Bot): SimBot {
   const { last, delivered, acknowledged } = inbox.position
   const inFlight = world.parking.count((call) => call.endpoint === 'getupdates' && call.botId === id)
   return {
@@ -30,6 +31,7 @@ function botView(world: World, { id, name, inbox, started, polls, sends, said }:
     bot_id: id,
     started,
     polls,
+    polls_displaced: displaced,
     polls_in_flight: inFlight,
     sends,
     said,

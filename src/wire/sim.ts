@@ -85,6 +85,8 @@ export interface SimUser {
 /** What happened with a bot account since the start. */
 export interface BotCounts {
   polls: number
+  /** Ended by a newer one while they waited: somebody else polls too. */
+  polls_displaced: number
   sends: number
   said: number
   /** Handed out at least once. */

@@ -96,6 +96,7 @@ describe('getupdates', () => {
     expect((await older).texts).toEqual([])
     sim.control.say({ user: 'ann', text: 'for the newest' })
     expect((await newer).texts).toEqual(['for the newest'])
+    expect(sim.control.state()).toMatchObject({ polls: 2, polls_displaced: 1 })
   })
 
   test('a poll whose caller hung up takes nothing with it', async () => {

@@ -4,6 +4,7 @@ import type { HttpServer, Request } from '../../kit/http.ts'
 import { checker } from '../../kit/schema.ts'
 import { inboxKey } from '../inbound.ts'
 import { checkSend, knownUser, receive, SendBody } from '../outbound.ts'
+import type { ParkedCall } from '../parking.ts'
 import { qrKey } from '../qr-login.ts'
 import type { World } from '../world.ts'
 import { refusal } from './answers.ts'
@@ -76,7 +77,9 @@ async function getUpdates(world: World, { bot, token, body, response }: BotCall)
   bot.polls += 1
   bot.inbox.acknowledge(checkPoll(body).get_updates_buf ?? '')
   // The newest poll wins: the older one is answered with nothing, so no message is split between two readers.
-  world.parking.end((call) => call.endpoint === 'getupdates' && call.botId === bot.id)
+  const isRival = (call: ParkedCall) => call.endpoint === 'getupdates' && call.botId === bot.id
+  bot.displaced += world.parking.count(isRival)
+  world.parking.end(isRival)
   const batch = await world.parking.park(
     { endpoint: 'getupdates', botId: bot.id, response },
     { key: inboxKey(bot), read: () => bot.inbox.read(), waitMs: world.holdMs },
