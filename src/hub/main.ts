@@ -16,6 +16,7 @@ import { isLoopbackUrl } from './service-hosts.ts'
 import type { HubStore } from './store/port.ts'
 import { openSqliteStore } from './store/sqlite.ts'
 import { ilinkCdn } from './upstream/cdn.ts'
+import { guardedUpstream } from './upstream/guarded.ts'
 import { ilinkUpstream } from './upstream/ilink.ts'
 import { ilinkLogin } from './upstream/ilink-login.ts'
 import { openVault, type Vault } from './vault.ts'
@@ -86,6 +87,8 @@ export interface ServiceOptions {
   keys: HubKeys
   /** A server that others share, and what it knows of its answers. */
   shared?: SharedServer
+  /** Whether this process is the one that speaks to the service. */
+  mayCall?: () => boolean
 }
 
 /** What the hub encrypts with. */
@@ -101,7 +104,7 @@ const PACING_MS = 1_500
 
 /** Opens the hub on a store and starts polling the service. */
 export async function openHubService(options: ServiceOptions): Promise<HubService> {
-  const { config, store, metrics, log, now, keys, shared } = options
+  const { config, store, metrics, log, now, keys, shared, mayCall = () => true } = options
   const { vault, logins } = await openLogins(config, store, keys, now)
   const { url } = config.upstream
   const cdnUrl = config.cdnUrl ?? (isLoopbackUrl(url) ? `${url}/c2c` : CDN_URL)
@@ -110,7 +113,7 @@ export async function openHubService(options: ServiceOptions): Promise<HubServic
     store,
     logins,
     accounts: {
-      connect: ({ baseUrl, botToken }) => ilinkUpstream({ baseUrl, botToken }),
+      connect: ({ baseUrl, botToken }) => guardedUpstream(ilinkUpstream({ baseUrl, botToken }), mayCall),
       vault,
       configuredToken: config.upstream.token,
     },

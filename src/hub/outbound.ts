@@ -146,7 +146,9 @@ export function openOutbound(options: OutboundOptions): Outbound {
         reject(error)
       }
       waiting.add(flight)
-      queue(flight)
+      // It may have come while this was being stored.
+      if (stopped) void giveUp(flight)
+      else queue(flight)
     })
   }
 

@@ -22,6 +22,11 @@ export const nodes = {
     source: SOURCE,
     behaviour: 'A node that wakes up after it has lost the lease writes nothing more.',
   },
+  'nodes:lease:asleep': {
+    source: SOURCE,
+    behaviour:
+      'A node that wakes up after its lease has run out answers nobody and calls the service no more, before anybody has told it.',
+  },
   'nodes:operation:rolling-restart': {
     source: SOURCE,
     behaviour: 'Nodes stopped and started one after the other cost clients a poll that is asked again, and no error.',
@@ -33,6 +38,11 @@ export const nodes = {
   'nodes:store:database-restarts': {
     source: SOURCE,
     behaviour: 'The database may be killed and come back: nothing is lost, nothing is done twice.',
+  },
+  'nodes:database:restarts': {
+    source: SOURCE,
+    behaviour:
+      'While the database is away no node is ready and calls get a 503 that says why; no node ends, and all goes on by itself when it is back.',
   },
   'nodes:store:snapshots': {
     source: SOURCE,

@@ -1,7 +1,17 @@
 /** What one client got: batches in order, each with the number of kills there had been. */
 export interface Ledger {
-  batches: { texts: string[]; kills: number; askedAt: number; gotAt: number }[]
+  batches: {
+    texts: string[]
+    kills: number
+    askedAt: number
+    gotAt: number
+    /** From here on the hub has stored that it arrived. */
+    settledAt: number
+  }[]
 }
+
+/** A hub that is told with a poll that a batch arrived stores it with its next write, or by itself, so much later at most. */
+const STORED_WITHIN_MS = 3_000
 
 /** Messages that were another client's. */
 export function strangers(batches: Ledger['batches'], client: number, clients: number): string[] {
@@ -48,12 +58,17 @@ export async function runClient({ url, token, withCursor, ledger, kills, signal 
       })
       const answer: { messages?: { content: string }[]; get_updates_buf?: string } = JSON.parse(await response.text())
       if (!response.ok || answer.messages === undefined) throw new Error('refused')
+      const gotAt = Date.now()
+      const last = ledger.batches.at(-1)
+      // Before more goes out, what the poll said of the last batch is stored; with an empty answer it need not be yet.
+      if (last) last.settledAt = Math.min(last.settledAt, answer.messages.length > 0 ? gotAt : gotAt + STORED_WITHIN_MS)
       if (answer.messages.length > 0)
         ledger.batches.push({
           texts: answer.messages.map(({ content }) => content),
           kills: kills(),
           askedAt,
-          gotAt: Date.now(),
+          gotAt,
+          settledAt: Number.POSITIVE_INFINITY,
         })
       cursor = answer.get_updates_buf ?? cursor
     } catch {
@@ -85,15 +100,26 @@ export async function untilAnswered(simUrl: string, user: string): Promise<void>
   }
 }
 
-/** Messages that came twice although nobody was hurt between the first poll for them and the second copy. */
-export function repeatedInPeace(batches: Ledger['batches'], hurts: readonly { from: number; to: number }[]): string[] {
-  const first = new Map<string, number>()
+/** When something was hurt: a moment, or as long as it was away. */
+export interface Hurt {
+  from: number
+  to: number
+}
+
+/**
+ * Messages that came twice although the first batch they were in was not in flight when something was hurt: asked for
+ * before, and not known as received yet. A client that brings its cursor says itself what it has: nothing comes twice.
+ */
+export function repeatedInPeace({ batches }: Ledger, hurts: readonly Hurt[], withCursor: boolean): string[] {
+  const first = new Map<string, Ledger['batches'][number]>()
   const wrong: string[] = []
-  for (const { texts, askedAt, gotAt } of batches) {
-    for (const text of texts) {
-      const since = first.get(text)
-      if (since === undefined) first.set(text, askedAt)
-      else if (!hurts.some(({ from, to }) => from < gotAt && to > since)) wrong.push(text)
+  for (const batch of batches) {
+    for (const text of batch.texts) {
+      const before = first.get(text)
+      first.set(text, batch)
+      if (before === undefined) continue
+      const inFlight = hurts.some(({ from, to }) => from < before.settledAt && to > before.askedAt)
+      if (withCursor || !inFlight) wrong.push(text)
     }
   }
   return wrong

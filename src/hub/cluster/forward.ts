@@ -3,7 +3,10 @@ import { pipeline } from 'node:stream/promises'
 import { Agent, type Dispatcher } from 'undici'
 import { AppError } from '../../kit/errors.ts'
 import { sleep } from '../../kit/retry.ts'
+import { checker } from '../../kit/schema.ts'
+import { GetUpdatesBody } from '../../wire/relay.ts'
 import type { FailedRequest } from '../http/errors.ts'
+import { emptyBody } from '../http/polls.ts'
 import type { Receipts } from '../http/receipts.ts'
 import type { Batch } from '../queue.ts'
 import { BATCH_HEADER, BATCHES_PATH, type Fate, HOP_HEADER, NOT_LEADING_HEADER } from './hop.ts'
@@ -13,6 +16,8 @@ export interface Forwarder {
   forward(request: IncomingMessage, response: ServerResponse): Promise<void>
   /** Another node leads: polls that wait at the old one are asked again at the new one. */
   leaderChanged(): void
+  /** This node is about to end: polls are answered, empty, from here on. Other calls are passed on as before. */
+  drain(): void
   close(): Promise<void>
 }
 
@@ -29,10 +34,13 @@ export interface ForwarderOptions {
   ): { status: number; headers?: Record<string, string>; body: unknown }
 }
 
+const NO_LEADER =
+  'No node of the hub leads just now: another is taking over, or their database does not answer. Try again in a moment.'
 /** A change of leaders takes less; then a poll's client is told to come again. */
 const POLL_PATIENCE_MS = 25_000
 const CALL_PATIENCE_MS = 20_000
 const AGAIN_MS = 100
+const checkPoll = checker(GetUpdatesBody)
 /** What is shorter is kept until it is answered, so that it can be sent to another leader. */
 const MAX_KEPT_BYTES = 2 * 1024 * 1024
 const NOT_PASSED_ON = new Set([
@@ -49,6 +57,7 @@ export function openForwarder(options: ForwarderOptions): Forwarder {
   const { leader, secret, receipts, isLocal, errorAnswer } = options
   const agent = new Agent({ connections: null, headersTimeout: 0, bodyTimeout: 0, keepAliveTimeout: 30_000 })
   const waiting = new Set<AbortController>()
+  const drained = new AbortController()
 
   return {
     async forward(request, response) {
@@ -61,29 +70,33 @@ export function openForwarder(options: ForwarderOptions): Forwarder {
     leaderChanged() {
       for (const poll of waiting) poll.abort()
     },
+    drain: () => drained.abort(),
     close: () => agent.destroy(),
   }
 
   async function pass(request: IncomingMessage, response: ServerResponse): Promise<void> {
-    const isPoll = request.method === 'POST' && /\/bot\/getupdates(\?|$)/.test(request.url ?? '')
+    const waits = isPoll(request)
     const gone = new AbortController()
     response.once('close', () => gone.abort())
-    const patience = AbortSignal.any([gone.signal, AbortSignal.timeout(isPoll ? POLL_PATIENCE_MS : CALL_PATIENCE_MS)])
+    const patienceMs = waits ? POLL_PATIENCE_MS : CALL_PATIENCE_MS
+    const end = waits ? AbortSignal.any([gone.signal, drained.signal]) : gone.signal
+    const patience = AbortSignal.any([end, AbortSignal.timeout(patienceMs)])
     const body = await keepBody(request)
     for (;;) {
       const url = await leader(patience)
+      if (waits && drained.signal.aborted) return receipts.write(response, emptyBody(cursorIn(body)), null, true)
       if (url === null) throw noLeader()
-      const answer = await ask({ url, request, body, isPoll, gone: gone.signal })
+      const answer = await ask({ url, request, body, waits, end })
       if (answer !== 'again') return answerWith(answer, url, response)
       if (gone.signal.aborted) return
-      if (patience.aborted) throw noLeader()
+      if (patience.aborted && !end.aborted) throw noLeader()
       await sleep(AGAIN_MS, patience)
     }
   }
 
-  async function ask({ url, request, body, isPoll, gone }: Question): Promise<Dispatcher.ResponseData | 'again'> {
+  async function ask({ url, request, body, waits, end }: Question): Promise<Dispatcher.ResponseData | 'again'> {
     const moved = new AbortController()
-    if (isPoll) waiting.add(moved)
+    if (waits) waiting.add(moved)
     try {
       const answer = await agent.request({
         origin: url,
@@ -91,16 +104,16 @@ export function openForwarder(options: ForwarderOptions): Forwarder {
         method: methodOf(request),
         headers: headersOf(request),
         body: body ?? request,
-        signal: AbortSignal.any([gone, moved.signal]),
+        signal: AbortSignal.any([end, moved.signal]),
       })
       if (answer.headers[NOT_LEADING_HEADER] === undefined) return answer
       await answer.body.dump()
       return body === null ? fail() : 'again'
     } catch (error) {
-      if (gone.aborted) return 'again'
+      if (end.aborted) return 'again'
       // Nothing of it can have been done where nobody took the call; a poll and a read may be asked twice.
       const isSafe =
-        body !== null && (isPoll || request.method === 'GET' || request.method === 'HEAD' || !wasTaken(error))
+        body !== null && (waits || request.method === 'GET' || request.method === 'HEAD' || !wasTaken(error))
       if (isSafe) return 'again'
       throw noLeader()
     } finally {
@@ -164,12 +177,19 @@ export function openForwarder(options: ForwarderOptions): Forwarder {
   }
 }
 
+/** Whether a call is one that may wait for long, and may be asked again. */
+export function isPoll({ method, url = '' }: IncomingMessage): boolean {
+  return method === 'POST' && /\/bot\/getupdates(\?|$)/.test(url)
+}
+
 interface Question {
   url: string
   request: IncomingMessage
   body: Buffer | null
-  isPoll: boolean
-  gone: AbortSignal
+  /** It is a poll. */
+  waits: boolean
+  /** The caller has gone, or has waited for long enough. */
+  end: AbortSignal
 }
 
 /** The body, when it is short enough to be sent a second time; null leaves it in the stream. */
@@ -180,6 +200,17 @@ async function keepBody(request: IncomingMessage): Promise<Buffer | null> {
   const parts: Buffer[] = []
   for await (const part of request) parts.push(part)
   return Buffer.concat(parts)
+}
+
+/** What a poll brought, as it is to be brought again. */
+function cursorIn(body: Buffer | null): string {
+  try {
+    const { get_updates_buf: cursor } = checkPoll(JSON.parse(String(body ?? '') || '{}'))
+    // As it stands inside of a JSON text.
+    return JSON.stringify(cursor ?? '').slice(1, -1)
+  } catch {
+    return ''
+  }
 }
 
 function methodOf({ method = 'GET' }: IncomingMessage): Dispatcher.HttpMethod {
@@ -195,7 +226,5 @@ function wasTaken(error: unknown): boolean {
 }
 
 function noLeader(): AppError {
-  return new AppError('no_leader', 'The hub is changing over to another node; try again in a moment.', {
-    retryAfterMs: 2_000,
-  })
+  return new AppError('no_leader', NO_LEADER, { retryAfterMs: 2_000 })
 }

@@ -1,5 +1,6 @@
 import { randomUUID, timingSafeEqual } from 'node:crypto'
 import type { IncomingMessage } from 'node:http'
+import { sleep } from '../../kit/retry.ts'
 import type { HandOver } from '../http/receipts.ts'
 import type { Batch } from '../queue.ts'
 
@@ -19,6 +20,8 @@ export interface Hops extends HandOver {
   /** Tells whether the other side knows the nodes' secret, and takes the header away. */
   recognise(request: IncomingMessage): boolean
   tell(id: string, fate: Fate): void
+  /** Resolves when it is known what became of everything that was handed over, or after a while. */
+  settled(withinMs: number): Promise<void>
 }
 
 /** As long as nobody says otherwise, messages in other hands have not arrived. */
@@ -29,6 +32,8 @@ const REMEMBER_MS = 5 * 60_000
 export function openHops(secret: string): Hops {
   const known = new WeakSet<IncomingMessage>()
   const handed = new Map<string, { batch: Batch; timer: NodeJS.Timeout }>()
+  const untold = new Set<string>()
+  let allTold = () => {}
 
   return {
     recognise(request) {
@@ -44,9 +49,16 @@ export function openHops(secret: string): Hops {
       const id = randomUUID()
       const timer = setTimeout(() => tell(id, 'lost'), SILENT_MEANS_LOST_MS).unref()
       handed.set(id, { batch, timer })
+      untold.add(id)
       return { [BATCH_HEADER]: id }
     },
     tell,
+    async settled(withinMs) {
+      if (untold.size === 0) return
+      const enough = new AbortController()
+      allTold = () => enough.abort()
+      await sleep(withinMs, enough.signal)
+    },
   }
 
   function tell(id: string, fate: Fate): void {
@@ -54,6 +66,8 @@ export function openHops(secret: string): Hops {
     if (one === undefined) return
     clearTimeout(one.timer)
     one.batch[fate]()
+    untold.delete(id)
+    if (untold.size === 0) allTold()
     if (fate === 'lost') handed.delete(id)
     else one.timer = setTimeout(() => handed.delete(id), REMEMBER_MS).unref()
   }

@@ -7,6 +7,7 @@ import { createMetrics } from '../../kit/metrics.ts'
 import { checkListen, openPostgres, type Sql } from '../../kit/postgres/connect.ts'
 import { postgresLease } from '../../kit/postgres/lease.ts'
 import { sharedLog } from '../../kit/postgres/shared-log.ts'
+import { aborted, sleep } from '../../kit/retry.ts'
 import type { HubConfig } from '../config.ts'
 import { hubErrorAnswer } from '../http/errors.ts'
 import { openReceipts } from '../http/receipts.ts'
@@ -14,7 +15,7 @@ import { credentialsKey } from '../key-file.ts'
 import { type HubKeys, type HubService, openHubService, type RunningHub, urlOf } from '../main.ts'
 import { openReplica, seedLog } from '../store/replica.ts'
 import { prepareDatabase } from './database.ts'
-import { openForwarder } from './forward.ts'
+import { isPoll, openForwarder } from './forward.ts'
 import { BATCHES_PATH, NOT_LEADING_HEADER, openHops } from './hop.ts'
 import { copyIntoLog, type Migration } from './migrate.ts'
 import { type ClusterNode, joinCluster } from './node.ts'
@@ -22,6 +23,11 @@ import { type ClusterNode, joinCluster } from './node.ts'
 type NodeConfig = HubConfig & { databaseUrl: string }
 
 const STOP_WITHIN_MS = 8_000
+const TIDY_EVERY_MS = 50
+/** For calls that a leader has begun to serve; later ones wait for the next leader. */
+const FINISHED_WITHIN_MS = 2_000
+/** For other nodes to tell what became of the last answers. */
+const TOLD_WITHIN_MS = 1_000
 const UPLOAD_MS = 10 * 60_000
 /** Copies a data directory into a database, as {@link copyIntoLog} says. */
 export function migrateToPostgres(migration: Migration): Promise<void> {
@@ -42,16 +48,25 @@ export async function startNode(config: NodeConfig, log: Log, now: () => number)
 }
 
 async function listenAndJoin(config: NodeConfig, log: Log, now: () => number, sql: Sql, secret: string) {
-  let leading: HubService | null = null
+  let leading: (Pick<HubService, 'app'> & { holds(): boolean }) | null = null
   let node: ClusterNode | null = null
+  let isClosing = false
   const hops = openHops(secret)
+  const calls = callsUnderWay()
   const server = plainServer(dispatch, UPLOAD_MS)
   const receipts = openReceipts(hops)
   receipts.watch(server)
   const errorAnswer = hubErrorAnswer(log)
   const figures = createMetrics('switchboard_hub_')
-  figures.gauge('node_leading', 'Whether this node leads: 1 or 0.', (gauge) => gauge.set(leading === null ? 0 : 1))
-  const leader = async (signal: AbortSignal) => node?.leader(signal) ?? null
+  figures.gauge('node_leading', 'Whether this node leads: 1 or 0.', (gauge) => gauge.set(service() ? 1 : 0))
+  let joined = () => {}
+  const joining = new Promise<void>((resolve) => {
+    joined = resolve
+  })
+  const leader = async (signal: AbortSignal) => {
+    await Promise.race([joining, aborted(signal)])
+    return node?.leader(signal) ?? null
+  }
   const isLocal = (raw: IncomingMessage) => isLocalCaller({ raw })
   const forwarder = openForwarder({ leader, secret, receipts, isLocal, errorAnswer })
   const { host, port } = await listenPlain(server, config.addr)
@@ -59,12 +74,16 @@ async function listenAndJoin(config: NodeConfig, log: Log, now: () => number, sq
   const keys = keysOf(config, secret)
 
   const close = async () => {
-    await node?.stop()
+    // First: what comes from here on, and what is under way, is passed on to the next leader.
+    isClosing = true
+    await node?.resign()
+    forwarder.drain()
     const force = setTimeout(() => server.closeAllConnections(), STOP_WITHIN_MS)
-    const closed = new Promise((resolve) => server.close(resolve))
-    server.closeIdleConnections()
-    await closed
+    const tidy = setInterval(() => server.closeIdleConnections(), TIDY_EVERY_MS)
+    await new Promise((resolve) => server.close(resolve))
+    clearInterval(tidy)
     clearTimeout(force)
+    await node?.stop()
     await forwarder.close()
     await sql.end({ timeout: 2 })
     figures.stop()
@@ -77,16 +96,19 @@ async function listenAndJoin(config: NodeConfig, log: Log, now: () => number, sq
       address,
       leaseMs: config.leaseMs,
       logger: log,
-      async serve(store) {
+      async serve(store, holds) {
         const metrics = createMetrics('switchboard_hub_')
         metrics.gauge('node_leading', 'Whether this node leads: 1 or 0.', (gauge) => gauge.set(1))
-        const service = await openHubService({ config, store, metrics, log, now, keys, shared: { server, receipts } })
+        const shared = { server, receipts }
+        const service = await openHubService({ config, store, metrics, log, now, keys, shared, mayCall: holds })
         await service.app.ready()
-        leading = service
+        leading = { app: service.app, holds }
         return {
           async stop() {
             leading = null
+            await calls.finished(FINISHED_WITHIN_MS)
             await service.stop()
+            await hops.settled(TOLD_WITHIN_MS)
             metrics.stop()
           },
         }
@@ -96,22 +118,39 @@ async function listenAndJoin(config: NodeConfig, log: Log, now: () => number, sq
       },
     })
   } catch (error) {
+    joined()
     await close()
     throw error
   }
+  joined()
   log.info('hub node is listening', { host, port, address })
   return { host, port, url: urlOf(host, port), stop: close }
 
   function dispatch(request: IncomingMessage, response: ServerResponse): void {
     const fromNode = hops.recognise(request)
     const { url = '/' } = request
+    const app = service()
+    // Every connection ends with an answer, none under a call that is on its way.
+    if (isClosing) response.shouldKeepAlive = false
     if (fromNode && url.startsWith(BATCHES_PATH)) takeFate(request, response)
-    else if (leading !== null) leading.app.routing(request, response)
-    else if (fromNode) response.writeHead(503, { [NOT_LEADING_HEADER]: '1' }).end()
+    else if (app !== null) {
+      if (!isPoll(request)) calls.begin(response)
+      app.routing(request, response)
+    } else if (fromNode) response.writeHead(503, { [NOT_LEADING_HEADER]: '1' }).end()
     else if (url === '/ready') tellReady(response)
     else if (url === '/metrics' && config.metricsToken === null) void tellFigures(response)
-    else if (url === '/health' && !node?.isReady()) tellDegraded(response)
+    else if (url === '/health' && whyNotReady() !== null) tellDegraded(response)
     else void forwarder.forward(request, response)
+  }
+
+  /** The hub that is open here: null as soon as another may lead, before this process has noticed. */
+  function service(): HubService['app'] | null {
+    return leading?.holds() ? leading.app : null
+  }
+
+  function whyNotReady(): string | null {
+    if (isClosing) return 'shutting down'
+    return node === null ? 'starting' : node.whyNotReady()
   }
 
   function takeFate(request: IncomingMessage, response: ServerResponse): void {
@@ -127,14 +166,15 @@ async function listenAndJoin(config: NodeConfig, log: Log, now: () => number, sq
   }
 
   function tellReady(response: ServerResponse): void {
-    if (node?.isReady()) answerJson(response, 200, { ready: true, role: 'following' })
-    else answerJson(response, 503, { ready: false, reason: 'no node leads just now' })
+    const reason = whyNotReady()
+    if (reason === null) answerJson(response, 200, { ready: true, role: 'following' })
+    else answerJson(response, 503, { ready: false, reason })
   }
 
   function tellDegraded(response: ServerResponse): void {
     const detail = {
       state: 'connecting',
-      reason: 'no node leads just now',
+      reason: whyNotReady() ?? '',
       action: 'wait; look at the nodes’ logs if it lasts',
     }
     const clients = { online: 0, total: 0 }
@@ -143,6 +183,27 @@ async function listenAndJoin(config: NodeConfig, log: Log, now: () => number, sq
 
   async function tellFigures(response: ServerResponse): Promise<void> {
     response.writeHead(200, { 'content-type': figures.contentType }).end(await figures.text())
+  }
+}
+
+/** Counts the calls that are being served. */
+function callsUnderWay() {
+  let count = 0
+  let allDone = () => {}
+  return {
+    begin(response: ServerResponse): void {
+      count += 1
+      response.once('close', () => {
+        count -= 1
+        if (count === 0) allDone()
+      })
+    },
+    async finished(withinMs: number): Promise<void> {
+      if (count === 0) return
+      const done = new AbortController()
+      allDone = () => done.abort()
+      await sleep(withinMs, done.signal)
+    },
   }
 }
 

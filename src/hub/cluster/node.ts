@@ -3,20 +3,25 @@ import type { Claim } from '../../kit/lease.ts'
 import type { Log } from '../../kit/log.ts'
 import type { Sql } from '../../kit/postgres/connect.ts'
 import type { PostgresLease } from '../../kit/postgres/lease.ts'
-import { backoff, sleep } from '../../kit/retry.ts'
+import { aborted, backoff, sleep } from '../../kit/retry.ts'
 import type { HubStore } from '../store/port.ts'
 import type { Replica } from '../store/replica.ts'
 import { LEADER } from './database.ts'
+import { beginTenure, type Tenure } from './tenure.ts'
 
 /** One node among several: it leads, or keeps its copy up to date until it may. */
 export interface ClusterNode {
   readonly role: 'leading' | 'following'
   /** Where the leader is reached, as this node knows it; waits for one until the signal aborts, then null. */
   leader(signal: AbortSignal): Promise<string | null>
-  /** Its copy is there and a leader is known. */
-  isReady(): boolean
+  /** Null when its copy is there and a leader is known. */
+  whyNotReady(): string | null
   appliedSeq(): number
-  /** Gives the lead to another, in order, and stops. */
+  /**
+   * Gives the lead to another, in order, and does not take it again; it still knows who leads. Resolves when every node
+   * knows that it does not: until then they pass calls on to it, and need an answer.
+   */
+  resign(): Promise<void>
   stop(): Promise<void>
 }
 
@@ -36,22 +41,29 @@ export interface ClusterOptions {
   /** How long the lead lasts without a word; it is renewed three times as often. */
   leaseMs: number
   logger: Log
-  /** Opens the hub on the store of a leader. */
-  serve(store: HubStore): Promise<LeadingService>
+  /** Opens the hub on the store of a leader, which asks `holds` before it does what the store cannot refuse. */
+  serve(store: HubStore, holds: () => boolean): Promise<LeadingService>
   onRole(role: 'leading' | 'following', leader: string | null): void
 }
 
 /** What nodes listen to: that there is something in the log, or another leader. */
 const CHANNEL = 'switchboard'
 const LOOK_AGAIN_MS = 1_000
+const LOOK_TAKES_MS = 1_000
 const SNAPSHOT_EVERY_MS = 60_000
+const NO_ANSWER = 'the database does not answer'
 
 /** Starts taking part: resolves once this node has a copy, and goes on until it is stopped. */
 export async function joinCluster(options: ClusterOptions): Promise<ClusterNode> {
   const { sql, lease, openReplica, logger, serve, onRole } = options
   const stopping = new AbortController()
+  const resigning = new AbortController()
+  let leading: Promise<void> = Promise.resolve()
   let role: ClusterNode['role'] = 'following'
   let known: string | null = null
+  let lookedAt = performance.now()
+  let trouble: string | null = null
+  let isBehind = false
   let wake = () => {}
   const waiters = new Set<() => void>()
   let replica: Replica = await openReplica()
@@ -66,9 +78,21 @@ export async function joinCluster(options: ClusterOptions): Promise<ClusterNode>
       while (known === null && !signal.aborted && !stopping.signal.aborted) await changed(signal)
       return known
     },
-    isReady: () => known !== null,
+    whyNotReady() {
+      // Who follows looks every second. A question that is never answered says as much as an error.
+      const isLate = role === 'following' && performance.now() - lookedAt > options.leaseMs
+      if (trouble !== null || isLate) return trouble ?? NO_ANSWER
+      return known === null ? 'no node leads just now' : null
+    },
     appliedSeq: () => replica.appliedSeq,
+    async resign() {
+      const led = role === 'leading'
+      resigning.abort()
+      await leading.catch(() => undefined)
+      if (led) await sleep(LOOK_AGAIN_MS + LOOK_TAKES_MS)
+    },
     async stop() {
+      resigning.abort()
       stopping.abort()
       wake()
       await living
@@ -78,47 +102,52 @@ export async function joinCluster(options: ClusterOptions): Promise<ClusterNode>
   }
 
   async function live(): Promise<void> {
-    const pause = backoff({ firstMs: 200, mostMs: 5_000 })
+    const pause = backoff({ firstMs: 200, mostMs: LOOK_AGAIN_MS })
     while (!stopping.signal.aborted) {
       try {
+        if (isBehind) await renewCopy()
         await replica.catchUp()
-        const claim = await lease.claim(LEADER)
-        if (claim) await lead(claim)
-        else {
-          setKnown((await lease.holder(LEADER))?.address ?? null)
-          await rung(LOOK_AGAIN_MS)
-        }
+        const tenure = resigning.signal.aborted ? null : await beginTenure(LEADER, options)
+        if (tenure) {
+          leading = lead(tenure)
+          await leading
+        } else setKnown((await lease.holder(LEADER))?.address ?? null)
+        lookedAt = performance.now()
+        trouble = null
         pause.reset()
+        if (tenure === null) await rung(LOOK_AGAIN_MS)
       } catch (error) {
         if (stopping.signal.aborted) return
         logger.warn('this node cannot take part just now', { reason: errorText(error) })
+        isBehind ||= error instanceof AppError && error.code === 'replica_behind'
+        trouble = error instanceof AppError ? error.message : NO_ANSWER
         setKnown(null)
-        await renewCopy(error)
         await sleep(pause.next(), stopping.signal)
       }
     }
   }
 
   /** A copy that the log no longer reaches is made anew from the snapshot. */
-  async function renewCopy(error: unknown): Promise<void> {
-    if (!(error instanceof AppError && error.code === 'replica_behind')) return
+  async function renewCopy(): Promise<void> {
     await replica.close()
     replica = await openReplica()
+    isBehind = false
   }
 
-  async function lead(claim: Claim): Promise<void> {
+  async function lead({ claim, ...tenure }: Tenure): Promise<void> {
     logger.info('this node leads', { generation: claim.generation })
-    const over = new AbortController()
-    const renewing = renew(claim, over)
     try {
+      if (resigning.signal.aborted) return
       const store = await replica.lead(claim)
-      const service = await serve(store)
+      const service = await serve(store, tenure.holds)
       role = 'leading'
+      trouble = null
       setKnown(options.address)
       ring()
       const timer = setInterval(() => void snapshot(claim), SNAPSHOT_EVERY_MS)
-      await aborted(AbortSignal.any([over.signal, stopping.signal]))
+      await aborted(AbortSignal.any([tenure.over, resigning.signal]))
       clearInterval(timer)
+      lookedAt = performance.now()
       role = 'following'
       setKnown(null)
       await service.stop()
@@ -127,33 +156,11 @@ export async function joinCluster(options: ClusterOptions): Promise<ClusterNode>
         .catch((error: unknown) => logger.warn('not everything could be written', { reason: errorText(error) }))
     } finally {
       role = 'following'
-      over.abort()
-      await renewing
+      await tenure.end()
       await lease.release(claim).catch(() => undefined)
       ring()
       logger.info('this node no longer leads', { generation: claim.generation })
     }
-  }
-
-  /** Until the lease is lost, or may be: then another leads, or soon will. */
-  async function renew(claim: Claim, over: AbortController): Promise<void> {
-    const renewEveryMs = options.leaseMs / 3
-    let renewedAt = performance.now()
-    while (!over.signal.aborted) {
-      await sleep(renewEveryMs, over.signal)
-      if (over.signal.aborted) return
-      try {
-        const attempt = lease.renew([claim])
-        const lost = await Promise.race([attempt, sleep(renewEveryMs).then(() => null)])
-        if (lost !== null && lost.length > 0) break
-        if (lost !== null) renewedAt = performance.now()
-      } catch (error) {
-        logger.warn('the lease could not be renewed', { reason: errorText(error) })
-      }
-      // Without an answer from the database for this long another may lead already.
-      if (performance.now() - renewedAt > 2 * renewEveryMs) break
-    }
-    over.abort()
   }
 
   async function snapshot(claim: Claim): Promise<void> {
@@ -197,11 +204,4 @@ export async function joinCluster(options: ClusterOptions): Promise<ClusterNode>
       signal.addEventListener('abort', done, { once: true })
     })
   }
-}
-
-function aborted(signal: AbortSignal): Promise<void> {
-  return new Promise((resolve) => {
-    if (signal.aborted) resolve()
-    else signal.addEventListener('abort', () => resolve(), { once: true })
-  })
 }

@@ -225,7 +225,8 @@ function countPoll({ figures, now }: Hub, answer: PollAnswer): void {
     figures.handedOut.inc({ kind: 'again' }, answer.batch.messages.length - fresh.length)
 }
 
-function emptyBody(cursor: string): string {
+/** The answer to a poll for which there is nothing. */
+export function emptyBody(cursor: string): string {
   return `{"ret":0,"errcode":0,"errmsg":"","messages":[],"msgs":[],"get_updates_buf":"${cursor}"}`
 }
 

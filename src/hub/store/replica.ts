@@ -84,9 +84,9 @@ export function replicaOn(sqlite: OpenSqlite<Call>, options: ReplicaOptions): Re
 
   /** Write before you tell, and before you do: what is in the log is done by every copy, this one among them. */
   async function commit(claim: Claim, calls: Call[]) {
-    if (inDoubt) await catchUp()
     const text = JSON.stringify(calls)
     try {
+      if (inDoubt) await catchUp()
       await log.append(claim, appliedSeq + 1, text)
     } catch (error) {
       inDoubt = true
@@ -199,5 +199,6 @@ function asStoreFailure(error: unknown): AppError {
   if (error instanceof AppError && error.code === 'lease_lost') return error
   return new AppError('store_failed', 'The shared database does not take writes just now; trying again.', {
     cause: error,
+    retryAfterMs: 1_000,
   })
 }

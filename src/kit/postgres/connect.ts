@@ -16,12 +16,20 @@ export interface Notifier {
 
 const CONNECT_WITHIN_S = 10
 const CONNECTIONS = 4
+const FIRST_BACKOFF_S = 0.05
+const MOST_BACKOFF_S = 1
 const HEARD_WITHIN_MS = 5_000
 
 /** Connects, and looks whether the database answers. Fails with `database_unreachable`, whose text holds no password. */
 export async function openPostgres(url: string): Promise<Sql> {
   const { default: connect } = await import('postgres')
-  const sql = connect(url, { max: CONNECTIONS, connect_timeout: CONNECT_WITHIN_S, onnotice: () => {} })
+  const sql = connect(url, {
+    max: CONNECTIONS,
+    connect_timeout: CONNECT_WITHIN_S,
+    // Left alone it waits ever longer, up to 20 s after the database is back.
+    backoff: (failures) => Math.min(MOST_BACKOFF_S, FIRST_BACKOFF_S * 2 ** failures),
+    onnotice: () => {},
+  })
   try {
     await sql`select 1`
     return sql

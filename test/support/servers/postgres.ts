@@ -2,11 +2,13 @@ import { spawnSync } from 'node:child_process'
 import { chownSync, existsSync, mkdtempSync, readdirSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { setTimeout as pause } from 'node:timers/promises'
 import postgres from 'postgres'
 import { freePort } from '../free-port.ts'
 import { findProgram, type Running, run, type TestServer, untilUp } from './program.ts'
 
 const UP_WITHIN_MS = 30_000
+const RETRY_MS = 50
 const DEBIAN = '/usr/lib/postgresql'
 
 /**
@@ -41,10 +43,20 @@ export async function startPostgres({ fsync = true } = {}): Promise<TestPostgres
   let running: Running | undefined
 
   const start = async () => {
-    running = run(program('postgres'), args, user)
-    await untilUp(() => once(`${url}/postgres`, 'select 1'), running, UP_WITHIN_MS)
+    const deadline = Date.now() + UP_WITHIN_MS
+    for (;;) {
+      running = run(program('postgres'), args, user)
+      try {
+        return await untilUp(() => once(`${url}/postgres`, 'select 1'), running, UP_WITHIN_MS)
+      } catch (error) {
+        // Children of one that was killed hold on to its memory for a moment; until they have gone it does not start.
+        const isBusy = /shared memory block|lock file/.test(running.output())
+        if (!isBusy || Date.now() > deadline) throw error
+        await pause(RETRY_MS)
+      }
+    }
   }
-  // SIGQUIT ends the server and its children at once, without a checkpoint; SIGKILL would leave the children behind.
+  // SIGQUIT ends the server and its children at once, without a checkpoint; after SIGKILL the children end by themselves.
   const stop = async (signal: NodeJS.Signals = 'SIGQUIT') => running?.stop(signal)
   let schemas = 0
   await start()
