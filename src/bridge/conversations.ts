@@ -61,7 +61,7 @@ export function openConversations(options: ConversationsOptions): Conversations 
   function attend(user: string): void {
     const conversation = state.conversations.get(user)
     if (conversation === undefined || stopping.signal.aborted || commanding.has(user)) return
-    if (conversation.waiting.some(isCommand)) {
+    if (conversation.waiting.some(isOurs)) {
       const ended = obey(conversation)
         .catch((error: unknown) => stopping.signal.aborted || log.error('a chat command failed', { error }))
         .then(() => {
@@ -95,21 +95,22 @@ export function openConversations(options: ConversationsOptions): Conversations 
     return { abort, ended }
   }
 
-  /** Commands go before everything else that waits, in their order. */
+  /** What is for the bridge itself goes before everything else that waits, in its order. */
   async function obey(conversation: Conversation): Promise<void> {
-    for (const message of conversation.waiting.filter(isCommand)) {
+    for (const message of conversation.waiting.filter(isOurs)) {
       const command = chatCommand(message.text)
-      const answer = command === null ? null : await carryOut(command, conversation, message)
-      if (answer !== null) await reply(message, answer)
+      await reply(message, command === null ? TEXTS.empty : await carryOut(command, conversation, message))
       await append({ t: 'dealt', user: conversation.user, ns: [message.n] })
     }
   }
 
-  async function carryOut(command: ChatCommand, conversation: Conversation, message: Taken): Promise<string | null> {
+  async function carryOut(command: ChatCommand, conversation: Conversation, message: Taken): Promise<string> {
     const { user } = conversation
     if (command.name === 'model') {
       if (command.model === null) return currentModel(conversation.model)
       const model = command.model.toLowerCase() === 'default' ? null : command.model
+      const problem = model === null ? null : await problemWith(model, message)
+      if (problem !== null) return TEXTS.modelRefused(problem)
       await append({ t: 'model', user, model })
       return TEXTS.model(model)
     }
@@ -125,7 +126,7 @@ export function openConversations(options: ConversationsOptions): Conversations 
     const working = turning.get(user)
     working?.abort.abort()
     await working?.ended
-    const before = conversation.waiting.filter((one) => one.n < n && !isCommand(one)).map((one) => one.n)
+    const before = conversation.waiting.filter((one) => one.n < n && !isOurs(one)).map((one) => one.n)
     if (before.length > 0) await append({ t: 'dealt', user, ns: before })
     if (conversation.turn === null) return before.length > 0
     // Also where the run's receipt never came: it may have been accepted all the same.
@@ -160,6 +161,27 @@ export function openConversations(options: ConversationsOptions): Conversations 
     return `The model is ${chosen ?? own ?? "the agent's own"}. "/model <name>" chooses another, "/model default" goes back.`
   }
 
+  /**
+   * Why the agent does not take a model; null when it does, or cannot be asked now: then the next run shows. A session is
+   * the only thing that a model can be tried on without asking it anything; it goes again at once. Under a key, so that a
+   * bridge that is killed in between finds it and takes it away.
+   */
+  async function problemWith(model: string, { id, n }: Taken): Promise<string | null> {
+    const { signal } = stopping
+    try {
+      const idempotencyKey = `${state.id}-${id}.${n}-model`
+      const made = await agent.createSession(
+        { model, title: `/model ${model}`.slice(0, 200) },
+        { idempotencyKey, signal },
+      )
+      await agent.remove(made.session_id, { signal })
+      return null
+    } catch (error) {
+      signal.throwIfAborted()
+      return error instanceof AgentClientError && error.status === 422 ? error.message : null
+    }
+  }
+
   /** A plan may be decided in the console, or expire: then its run has gone on. */
   async function checkPlans(): Promise<void> {
     for (const conversation of [...state.conversations.values()]) {
@@ -177,8 +199,9 @@ export function openConversations(options: ConversationsOptions): Conversations 
   }
 }
 
-function isCommand({ text }: Taken): boolean {
-  return chatCommand(text) !== null
+/** A command, or nothing at all: the agent is not asked. */
+function isOurs({ text, beside }: Taken): boolean {
+  return chatCommand(text) !== null || (text.trim() === '' && beside === '')
 }
 
 /** A turn that waits for a plan has work only once the user has said something. */

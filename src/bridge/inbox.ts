@@ -3,7 +3,7 @@ import { HubClientError } from '../client/hub-client.ts'
 import type { Log } from '../kit/log.ts'
 import { backoff, sleep } from '../kit/retry.ts'
 import { withoutMention } from './chat-words.ts'
-import type { BridgeRecord, BridgeState, Taken } from './state.ts'
+import { type BridgeRecord, type BridgeState, conversationName, type Taken } from './state.ts'
 import { besideText } from './texts.ts'
 
 export interface InboxOptions {
@@ -42,18 +42,26 @@ export async function takeMessages(options: InboxOptions, signal: AbortSignal): 
       )
       if (pause.failures > 0) log.info('the hub answers again')
       pause.reset()
-      if (messages.length > 0 || cursor !== state.cursor)
-        await append({ t: 'took', cursor, messages: messages.map(taken) })
-      for (const user of new Set(messages.map((message) => message.user))) attend(user)
+      const batch = takenOf(messages)
+      if (batch.length > 0 || cursor !== state.cursor) await append({ t: 'took', cursor, messages: batch })
+      for (const user of new Set(batch.map((message) => message.user))) attend(user)
     } catch (error) {
       if (signal.aborted) return
       await sleep(pauseAfter(error), signal)
     }
   }
 
-  function taken({ id, user, contextToken, text, ...rest }: RelayMessage, index: number): Taken {
-    const said = withoutMention(text, options.name)
-    return { n: state.n + 1 + index, id, user, contextToken, text: said, beside: besideText({ text, ...rest }) }
+  function takenOf(messages: RelayMessage[]): Taken[] {
+    const claimed = new Map<string, string>()
+    return messages.map(({ id, user, account, contextToken, text, ...rest }, index) => ({
+      n: state.n + 1 + index,
+      id,
+      user: conversationName(state, { user, account }, claimed),
+      ...(account === null ? {} : { account }),
+      contextToken,
+      text: withoutMention(text, options.name),
+      beside: besideText({ text, ...rest }),
+    }))
   }
 
   function pauseAfter(error: unknown): number {

@@ -3,7 +3,10 @@ export interface Taken {
   /** Counts all messages this bridge took; the service's id may come again when an operator replays a message. */
   n: number
   id: string
+  /** The name of its conversation: see `conversationName`. */
   user: string
+  /** The bot account it was written to; absent where the hub does not tell, and in journals of before. */
+  account?: string
   contextToken: string
   text: string
   /** What came with the text, in words: a quote, pictures, files. Empty for most. */
@@ -30,6 +33,8 @@ export interface Turn {
 /** One conversation: one session of the agent at a time. */
 export interface Conversation {
   user: string
+  /** The bot account it is held with, once that is known. */
+  account?: string
   session: string | null
   /** How many sessions there were before. */
   generation: number
@@ -79,6 +84,22 @@ export function emptyState(id: string): BridgeState {
 export function snapshotOf({ id, cursor, n, conversations }: BridgeState): BridgeRecord[] {
   const all = [...conversations.values()].map((conversation) => ({ t: 'conversation' as const, conversation }))
   return [{ t: 'bridge', version: 1, id, cursor, n }, ...all]
+}
+
+/**
+ * The name of the conversation of a user with a bot account: the user's id, and for a second account the account as well.
+ * A conversation from before accounts were told belongs to the first account that the user writes to. `claimed` has what
+ * messages of the same batch made of it already.
+ */
+export function conversationName(
+  { conversations }: BridgeState,
+  { user, account }: { user: string; account: string | null },
+  claimed: Map<string, string>,
+): string {
+  if (account === null) return user
+  const owner = conversations.get(user)?.account ?? claimed.get(user) ?? account
+  claimed.set(user, owner)
+  return owner === account ? user : `${user} (${account})`
 }
 
 /** Changes the state by one record. */
@@ -160,6 +181,7 @@ function take(state: BridgeState, message: Taken): void {
   if (known === undefined) {
     state.conversations.set(message.user, {
       user: message.user,
+      ...(message.account === undefined ? {} : { account: message.account }),
       session: null,
       generation: 0,
       model: null,
@@ -169,6 +191,7 @@ function take(state: BridgeState, message: Taken): void {
     })
     return
   }
+  if (message.account !== undefined) known.account ??= message.account
   known.contextToken = message.contextToken
   known.waiting.push(message)
 }

@@ -8,6 +8,8 @@ export const TEXTS = {
   newConversation: 'A new conversation starts; what came before is left behind.',
   model: (model: string | null) =>
     model === null ? "You talk to the agent's own model." : `From your next message on the model is ${model}.`,
+  modelRefused: (why: string) => `${oneSentence(why)} The model stays as it was.`,
+  empty: 'That message was empty; write what the agent is to do.',
   silent: 'The agent had nothing to say to that.',
   away: 'The agent cannot be reached right now; your message is kept and answered when it is back.',
   again: 'The agent was interrupted while it worked on this, and starts again.',

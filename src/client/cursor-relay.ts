@@ -23,6 +23,8 @@ export interface RelayMessage {
   /** The service's id of it, all digits. */
   id: string
   user: string
+  /** The bot account that it was written to, by the service's own id; null where the service does not say. */
+  account: string | null
   contextToken: string
   /** Its text, or a label such as `[image]`. */
   text: string
@@ -64,10 +66,12 @@ function messagesOf({ messages, msgs }: Updates): RelayMessage[] {
   return messages.map((message, index) => {
     const id = field(msgs[index], 'message_id')
     const list = field(msgs[index], 'item_list')
+    const account = field(msgs[index], 'to_user_id')
     const items: unknown[] = Array.isArray(list) ? list : []
     return {
       id: typeof id === 'string' || typeof id === 'number' ? String(id) : message.context_token,
       user: message.from_user,
+      account: typeof account === 'string' && account !== '' ? account : null,
       contextToken: message.context_token,
       text: message.content,
       // A message without a text has the label of its first item as its text.

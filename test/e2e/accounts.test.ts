@@ -1,7 +1,6 @@
 import { expect, test } from 'vitest'
-import { silentLog } from '../../src/kit/log.ts'
-import { type RunningSim, startSim } from '../../src/sim/main.ts'
-import { startTestHub, type TestHub, until } from '../support/test-hub.ts'
+import { type TestHub, until } from '../support/test-hub.ts'
+import { twoAccounts } from '../support/two-accounts.ts'
 import { verifies } from '../support/verifies.ts'
 
 verifies(['accounts:routing:bound', 'accounts:send:right-account'], async () => {
@@ -130,25 +129,6 @@ test('a bot that another account has is renewed there', async () => {
 })
 
 /** A hub with two accounts at one sim: `main` is its default bot, `shop` another. */
-async function twoAccounts(): Promise<{ hub: TestHub; sim: RunningSim }> {
-  const sim = await startSim({ host: '127.0.0.1', port: 0, botToken: 'a@im.bot:b', holdMs: 2_000, log: silentLog })
-  const { bot_id: shopId, bot_token: shopToken } = sim.control.accounts.add({ name: 'shop' })
-  const login = (botToken: string, botId: string | null, source: string) => ({
-    botToken,
-    baseUrl: sim.url,
-    botId,
-    userId: null,
-    source,
-    replaces: null,
-  })
-  const logins = new Map([
-    ['main', login(sim.botToken, null, 'a')],
-    ['shop', login(shopToken, shopId, 'b')],
-  ])
-  const hub = await startTestHub({ sim, logins })
-  return { hub, sim }
-}
-
 async function answerAll(hub: TestHub, name: string, token: string, got: [string, string][]): Promise<void> {
   while (got.length < 30) {
     const { body } = await hub.poll(token)

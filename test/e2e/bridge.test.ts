@@ -115,13 +115,28 @@ verifies(['bridge:command:new', 'bridge:command:model'], async () => {
   bridge.say('ann', '/model')
   expect((await heard(bridge, 'ann', 4)).at(-1)).toMatch(/^The model is demo\./)
   bridge.say('ann', '/model nobody:knows')
-  expect((await heard(bridge, 'ann', 5)).at(-1)).toBe('From your next message on the model is nobody:knows.')
-  bridge.say('ann', 'who are you')
-  const [said] = (await heard(bridge, 'ann', 6)).slice(-1)
-  expect(said).toMatch(/^The agent could not finish this: .*nobody.*\.$/)
-  // A model that cannot be had is forgotten, or every message would fail.
+  // Told at once, and not by the next message that fails.
+  expect((await heard(bridge, 'ann', 5)).at(-1)).toMatch(/nobody.* The model stays as it was\.$/)
   bridge.say('ann', 'and now')
-  expect((await heard(bridge, 'ann', 7)).at(-1)).toMatch(HELP)
+  expect((await heard(bridge, 'ann', 6)).at(-1)).toMatch(HELP)
+  bridge.say('ann', '/model demo')
+  expect((await heard(bridge, 'ann', 7)).at(-1)).toBe('From your next message on the model is demo.')
+  // What the question was tried on is gone again.
+  expect(await sessionsOf(bridge)).toHaveLength(2)
+})
+
+verifies('bridge:empty:told', async () => {
+  const bridge = await startTestBridge({ agentOptions: { script: PLANS } })
+  bridge.say('ann', ' \n\u3000')
+  expect(await heard(bridge, 'ann', 1)).toEqual(['That message was empty; write what the agent is to do.'])
+  expect(await sessionsOf(bridge)).toEqual([])
+  // It is no word on a plan, either.
+  bridge.say('ann', 'plan it')
+  await heard(bridge, 'ann', 2)
+  bridge.say('ann', '  ')
+  expect((await heard(bridge, 'ann', 3)).at(-1)).toMatch(/empty/)
+  bridge.say('ann', 'approve')
+  expect((await heard(bridge, 'ann', 4)).at(-1)).toBe('As you say.')
 })
 
 verifies('bridge:plan:approve', async () => {

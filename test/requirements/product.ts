@@ -59,7 +59,17 @@ export const product = {
   },
   'bridge:command:model': {
     source: BRIDGE,
-    behaviour: '/model <name> in the chat chooses the model of the next runs of that conversation.',
+    behaviour:
+      '/model <name> in the chat chooses the model of the next runs of that conversation; one that the agent does not take is refused at once.',
+  },
+  'bridge:empty:told': {
+    source: BRIDGE,
+    behaviour: 'A message of nothing but white space is answered with a plain sentence, and the agent is not asked.',
+  },
+  'bridge:session:per-account': {
+    source: BRIDGE,
+    behaviour:
+      'A user who writes to two bot accounts of one hub has a conversation with each; a journal of before goes on.',
   },
   'bridge:merge:while-running': {
     source: BRIDGE,
