@@ -88,3 +88,17 @@ test('what is held back can be asked for, once', () => {
   expect(told).toHaveLength(1)
   expect(vi.getTimerCount()).toBe(0)
 })
+
+test('many clients are told in several turns, in order', () => {
+  const { backlog, told, store } = setUp()
+  for (let client = 1; client <= 40; client += 1) store(client, 1, true)
+  backlog.release()
+  expect(told.map(({ last }) => last.length)).toEqual([16])
+  store(1, 2, false)
+  vi.runAllTimers()
+  expect(told.map(({ last }) => last.length)).toEqual([16, 16, 9])
+  expect(told.flatMap(({ last }) => last).filter(([clientId]) => clientId === 1)).toEqual([
+    [1, 1],
+    [1, 2],
+  ])
+})

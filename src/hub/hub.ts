@@ -136,7 +136,15 @@ export async function openHub(options: HubOptions): Promise<Hub> {
     },
   })
   registry.onRevoked(delivery.revoke)
-  const backlog = openBacklog({ tell: delivery.advance, holdMs: BACKLOG_HOLD_MS })
+  const backlog = openBacklog({
+    holdMs: BACKLOG_HOLD_MS,
+    // A client may have gone since its messages were stored; they are dead letters by now.
+    tell: (positions, fresh) =>
+      delivery.advance(
+        positions.filter(({ clientId }) => registry.get(clientId) !== undefined),
+        fresh,
+      ),
+  })
   const accounts = openAccounts({
     ...options.accounts,
     serviceUrl: options.service.url,
@@ -228,7 +236,6 @@ export async function openHub(options: HubOptions): Promise<Hub> {
     },
     async removeClient({ id }) {
       const died = await registry.remove(id)
-      backlog.release()
       delivery.forget(id)
       for (const { line } of accounts.all()) line.typing.stopClient(id)
       traffic.forget(id)
