@@ -180,6 +180,8 @@ async function breakThings(
 ): Promise<void> {
   while (!signal.aborted) {
     const fault = dice.pick(FAULTS)
+    // What is left of the last one goes, or they would pile up faster than a hub that waits between tries meets them.
+    sim.control.faults.clear()
     sim.control.faults.add(fault)
     faults.set(fault.kind, (faults.get(fault.kind) ?? 0) + 1)
     await sleep(FAULT_EVERY_MS, signal)
