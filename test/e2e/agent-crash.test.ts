@@ -11,7 +11,7 @@ verifies(
     const agent = await agentProcess(ROUND_SCRIPT)
     const told = await killInRounds(agent, { rounds: 12, withinMs: 20_000 })
     const store = await openSqliteStore({ dir: agent.dataDir, maxSessions: 99, maxLogEvents: 1e9, maxLogBytes: 1e12 })
-    await expectNothingLost(store, told)
+    expect(await expectNothingLost(store, told)).toContain('Interrupted')
     await store.close()
   },
   120_000,

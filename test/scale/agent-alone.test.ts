@@ -1,11 +1,21 @@
+import { setTimeout as sleep } from 'node:timers/promises'
 import { expect } from 'vitest'
 import type { Script } from '../../src/agent/provider/script-format.ts'
 import { openS3Store } from '../../src/agent/store/s3.ts'
 import { silentLog } from '../../src/kit/log.ts'
 import { type BucketAddress, openBucket } from '../../src/kit/s3/bucket.ts'
 import { type AgentProcess, agentProcess } from '../support/agent-process.ts'
-import { expectNothingLost, killInRounds, newSession, ROUND_SCRIPT, untilIdle } from '../support/agent-rounds.ts'
-import { startFlakyProxy } from '../support/flaky-proxy.ts'
+import {
+  expectNothingLost,
+  keepBusy,
+  killInRounds,
+  newSession,
+  newSessions,
+  ROUND_SCRIPT,
+  type Told,
+  untilIdle,
+} from '../support/agent-rounds.ts'
+import { type Fault, startFlakyProxy } from '../support/flaky-proxy.ts'
 import { runCli, temporaryFolder } from '../support/processes.ts'
 import { freshBucket } from '../support/servers/fresh-bucket.ts'
 import { verifies } from '../support/verifies.ts'
@@ -26,6 +36,19 @@ function alone(
   const query = new URLSearchParams({ endpoint: address.endpoint ?? '', region: address.region ?? '' })
   const args = ['--s3-url', `s3://${address.bucket}/some/where?${query}`, '--lease-ms', String(leaseMs)]
   return agentProcess(script, { workspace: temporaryFolder(), args })
+}
+
+/** Holds what the bucket has against what callers were told; returns how runs have ended. */
+async function nothingLost(address: BucketAddress, told: Told) {
+  const bucket = await openBucket({ ...address, prefix: 'some/where/alone/' })
+  const limits = { maxSessions: 99, maxLogEvents: 1e9, maxLogBytes: 1e12 }
+  const store = await openS3Store({ ...limits, bucket, lifeMs: 1_000, log: silentLog, onLost: () => {} })
+  try {
+    return await expectNothingLost(store, told)
+  } finally {
+    await store.close()
+    bucket.close()
+  }
 }
 
 async function finishedRuns(agent: AgentProcess, id: string): Promise<string[]> {
@@ -49,15 +72,7 @@ verifies(
     const address = await freshBucket()
     const agent = await alone(address, { script: ROUND_SCRIPT })
     const told = await killInRounds(agent, { rounds: 5, withinMs: 40_000 })
-    const bucket = await openBucket({ ...address, prefix: 'some/where/alone/' })
-    const limits = { maxSessions: 99, maxLogEvents: 1e9, maxLogBytes: 1e12 }
-    const store = await openS3Store({ ...limits, bucket, lifeMs: 1_000, log: silentLog, onLost: () => {} })
-    try {
-      await expectNothingLost(store, told)
-    } finally {
-      await store.close()
-      bucket.close()
-    }
+    expect(await nothingLost(address, told)).toContain('Interrupted')
   },
   LONG_MS,
 )
@@ -151,3 +166,33 @@ for (const type of ['refuse', 'stall'] as const)
     },
     LONG_MS,
   )
+
+verifies(
+  ['agentscale:alone:doubt', 'agentscale:alone:away'],
+  'on a line that breaks all the time, and loses answers, every run has one done and what was told is there',
+  async () => {
+    const address = await freshBucket()
+    const proxy = await startFlakyProxy(Number(new URL(address.endpoint).port))
+    const agent = await alone({ ...address, endpoint: proxy.url }, { leaseMs: 3_000, script: ROUND_SCRIPT })
+    const server = await agent.start()
+    const told = await newSessions(agent)
+    const end = keepBusy(agent, told, 'line')
+    const faults: Fault[] = [{ type: 'refuse' }, { type: 'cut', after: 0 }, { type: 'cut', after: 0 }, { type: 'pass' }]
+    for (let breaks = 0; breaks < 25; breaks += 1) {
+      // Long enough that three tries fail now and then.
+      const isAway = breaks % 5 === 4
+      proxy.plan((connection) => faults[(connection + breaks) % (isAway ? 3 : 4)] ?? { type: 'pass' })
+      proxy.cutAll()
+      await sleep(Math.random() * (isAway ? 1_500 : 400))
+    }
+    proxy.plan([])
+    proxy.cutAll()
+    const before = told.accepted.size
+    await expect.poll(() => told.accepted.size, WAIT).toBeGreaterThan(before + 4)
+    await end()
+    await Promise.all(told.sessions.map((id) => untilIdle(agent, id)))
+    await server.kill('SIGTERM')
+    await nothingLost(address, told)
+  },
+  LONG_MS,
+)
