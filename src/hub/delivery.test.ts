@@ -1,7 +1,8 @@
-import { expect, test, vi } from 'vitest'
+import { expect, onTestFinished, test, vi } from 'vitest'
 import { fakeConnection, pollOnce, type TestDesk, testDesk } from '../../test/support/test-desk.ts'
 import { verifies } from '../../test/support/verifies.ts'
 import type { PollAnswer } from './delivery.ts'
+import { openMemoryStore } from './store/memory.ts'
 
 const cursorOf = (answer: PollAnswer) => (answer.type === 'messages' || answer.type === 'empty' ? answer.cursor : '')
 
@@ -42,6 +43,19 @@ verifies(
     expect((await desk.poll()).type).toBe('empty')
   },
 )
+
+test('an acknowledgement that the store refused is stored before more goes out, however often it takes', async () => {
+  const store = await openMemoryStore({})
+  onTestFinished(() => store.close())
+  const flush = vi.fn(store.deliveries.flush).mockRejectedValueOnce(new Error('full'))
+  const desk = await testDesk({ store: { ...store, deliveries: { ...store.deliveries, flush } } })
+  await desk.put('one')
+  await desk.poll()
+  await desk.put('two')
+  await expect(desk.poll()).rejects.toThrow('full')
+  expect(desk.texts(await desk.poll())).toEqual(['two'])
+  expect(flush).toHaveBeenCalledTimes(2)
+})
 
 test('a reset that comes after the next poll changes nothing', async () => {
   const desk = await testDesk()

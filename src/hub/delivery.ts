@@ -140,6 +140,8 @@ export async function openDelivery(options: DeliveryOptions): Promise<DeliveryDe
   const queues = new Map<number, Queue>()
   const live = new Map<number, LivePoll>()
   const conflictAt = new Map<number, number>()
+  /** Clients who acknowledged something that the store does not know yet. */
+  const unsaved = new Set<number>()
   const deadlines = sharedDeadlines(holdMs)
   let draining = false
   let fresh: Delivery[] = []
@@ -170,6 +172,7 @@ export async function openDelivery(options: DeliveryOptions): Promise<DeliveryDe
       if (poll) end(clientId, poll, { type: 'revoked' })
       queues.delete(clientId)
       conflictAt.delete(clientId)
+      unsaved.delete(clientId)
     },
     drain() {
       draining = true
@@ -217,12 +220,17 @@ export async function openDelivery(options: DeliveryOptions): Promise<DeliveryDe
    * before the poll is parked: the commit of that batch mostly brings it along, and then this waits for nothing.
    */
   function came(me: LivePoll, batch: Delivery[] | undefined): void {
-    if (batch !== undefined && me.isUnsaved) {
-      store.flush(me.poll.client.id).then(
-        () => handOut(me, batch),
-        (error: unknown) => fail(me, error),
-      )
-    } else handOut(me, batch)
+    const { id } = me.poll.client
+    if (batch === undefined || !(me.isUnsaved || unsaved.has(id))) return void handOut(me, batch)
+    // Whoever asks next has to wait for it too, should it fail.
+    unsaved.add(id)
+    store.flush(id).then(
+      () => {
+        unsaved.delete(id)
+        handOut(me, batch)
+      },
+      (error: unknown) => fail(me, error),
+    )
   }
 
   function handOut(me: LivePoll, batch: Delivery[] | undefined): void {

@@ -13,10 +13,10 @@ import {
 } from '../support/numbered-messages.ts'
 import { startPostgres, type TestPostgres } from '../support/servers/postgres.ts'
 import { verifies } from '../support/verifies.ts'
+import { LONG_CHAOS } from '../support/while-away.ts'
 
 /** `CHAOS=long` is the whole of it: 20 clients, 10,000 messages, the default lease. */
-const LONG = process.env.CHAOS === 'long'
-const FORM = LONG
+const FORM = LONG_CHAOS
   ? { clients: 20, messages: 10_000, leaseMs: undefined, times: 4, takeoverMs: 20_000 }
   : { clients: 6, messages: 360, leaseMs: 2_000, times: 1, takeoverMs: null }
 const SPEAK_EVERY_MS = 100
@@ -24,7 +24,7 @@ const SPEAK_EVERY_MS = 100
 const STOPS_WITHIN_MS = 50
 const MESSAGES_AT_ONCE = 10
 const ALL_WITHIN_MS = 120_000
-const WHOLE_MS = LONG ? 600_000 : 240_000
+const WHOLE_MS = LONG_CHAOS ? 600_000 : 240_000
 
 let postgres: TestPostgres
 

@@ -8,10 +8,10 @@ import { freshBucket } from '../support/servers/fresh-bucket.ts'
 import type { TestServer } from '../support/servers/program.ts'
 import { startRedis } from '../support/servers/redis.ts'
 import { verifies } from '../support/verifies.ts'
+import { LONG_CHAOS } from '../support/while-away.ts'
 
 /** `CHAOS=long` is the whole of it: 200 runs at once for two minutes. */
-const LONG = process.env.CHAOS === 'long'
-const [SESSIONS, CHAOS_MS] = LONG ? [200, 120_000] : [24, 25_000]
+const [SESSIONS, CHAOS_MS] = LONG_CHAOS ? [200, 120_000] : [24, 25_000]
 const LEASE_MS = 2_000
 /** So soon that readers find a run partly in Redis and partly in objects. */
 const ARCHIVE_MS = 500
