@@ -1,6 +1,6 @@
 import { Type } from 'typebox'
 import { PROPOSE_PLAN } from './loop.ts'
-import type { Tool } from './tools/port.ts'
+import { defineTool, done } from './tools/define-tool.ts'
 
 /** What only the loop can do: ask a person, or give a part of the work to another loop. */
 export const PLAN_TOOL = {
@@ -32,25 +32,17 @@ const TodoInput = Type.Object({
   ),
 })
 
-const MARKS: Record<string, string> = { pending: '[ ]', in_progress: '[~]', done: '[x]' }
+const MARKS = { pending: '[ ]', in_progress: '[~]', done: '[x]' }
 
 /** A list of what is to be done, for the model itself and for who watches. */
-export const todoWrite: Tool = {
+export const todoWrite = defineTool({
   name: 'todo_write',
   description: 'Replaces your list of what is to be done. Use it for work of several steps, and keep it true.',
-  parameters: { ...TodoInput },
+  input: TodoInput,
   readOnly: true,
-  source: 'builtin',
-  async run(input, { state }) {
-    const todos = readTodos(input)
+  async run({ todos }, { state }) {
     state.set('todos', todos)
-    const lines = todos.map(({ text, status }) => `${MARKS[status] ?? '[ ]'} ${text}`)
-    return { success: true, text: lines.length === 0 ? 'The list is empty.' : lines.join('\n') }
+    const lines = todos.map(({ text, status }) => `${MARKS[status]} ${text}`)
+    return done(lines.length === 0 ? 'The list is empty.' : lines.join('\n'))
   },
-}
-
-function readTodos(input: unknown): { text: string; status: string }[] {
-  const list = typeof input === 'object' && input !== null && 'todos' in input ? input.todos : []
-  if (!Array.isArray(list)) return []
-  return list.map((one: { text: string; status: string }) => ({ text: String(one.text), status: String(one.status) }))
-}
+})

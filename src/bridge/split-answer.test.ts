@@ -43,3 +43,15 @@ test('no piece is too long and no visible character is lost, whatever the text',
     }),
   )
 })
+
+const JOINED = ['👩‍👩‍👧‍👦', '🇫🇷', '👍🏽', 'e\u0301']
+
+verifies('bridge:answer:split', 'what people see as one character is never cut', () => {
+  for (const one of JOINED) {
+    for (let before = 1; before <= one.length; before += 1) {
+      const text = `${'x'.repeat(2_000 - before)}${one}y`
+      expect(splitAnswer(text)[1]).toMatch(before === one.length ? /^y$/ : new RegExp(`^${one}y$`, 'u'))
+      expect(splitAnswer(text).join('')).toBe(text)
+    }
+  }
+})

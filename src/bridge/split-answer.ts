@@ -1,3 +1,5 @@
+import { wholeCharacters } from '../kit/graphemes.ts'
+
 /** What the messenger takes in one message. */
 const MOST_CHARS = 2_000
 
@@ -79,17 +81,17 @@ function cut(text: string, most: number): string[] {
   const parts: string[] = []
   let rest = text
   while (rest.length > most) {
-    const at = cutAt(rest.slice(0, most))
+    const at = cutAt(rest, most)
     parts.push(rest.slice(0, at))
     rest = rest.slice(at)
   }
   return rest === '' ? parts : [...parts, rest]
 }
 
-function cutAt(head: string): number {
+function cutAt(text: string, most: number): number {
   for (const end of ['\n', ' ']) {
-    const at = head.lastIndexOf(end) + 1
-    if (at > head.length / 2) return at
+    const at = text.lastIndexOf(end, most - 1) + 1
+    if (at > most / 2) return at
   }
-  return head.length > 1 && /[\ud800-\udbff]/.test(head.slice(-1)) ? head.length - 1 : head.length
+  return wholeCharacters(text, most)
 }

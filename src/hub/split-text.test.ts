@@ -103,3 +103,16 @@ function isWithin(pieces: string[], whole: string): boolean {
   }
   return rest.trim() === ''
 }
+
+verifies('sends:split:long-text', 'what people see as one character is never cut', () => {
+  for (const one of ['👩‍👩‍👧‍👦', '🇫🇷', '👍🏽', 'e\u0301']) {
+    for (let before = 1; before <= one.length; before += 1) {
+      const text = `${'x'.repeat(MAX_TEXT_CHARS - before)}${one}y`
+      expect(splitText(text)).toEqual(
+        before === one.length ? [text.slice(0, -1), 'y'] : [text.slice(0, MAX_TEXT_CHARS - before), `${one}y`],
+      )
+    }
+  }
+  // Nor where a text is nothing but such characters.
+  for (const piece of splitText('🇫🇷'.repeat(1_500), MAX_TEXT_CHARS - 2)) expect(piece).toMatch(/^(🇫🇷)+$/u)
+})

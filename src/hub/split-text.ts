@@ -1,3 +1,5 @@
+import { wholeCharacters } from '../kit/graphemes.ts'
+
 /** The upstream cuts longer texts without a word. */
 export const MAX_TEXT_CHARS = 2_000
 
@@ -51,7 +53,7 @@ function cutAt(text: string, most: number, startsInCode: boolean): Cut {
   return { at: space > least ? space : hardCut(text, most), inCode }
 }
 
-/** Not between the halves of a surrogate pair, and not between the signs of a marker, unless nothing else is left. */
+/** Not inside what people see as one character, and not between the signs of a marker, unless nothing else is left. */
 function hardCut(text: string, most: number): number {
   const sign = text.charAt(most)
   if (sign === '`' || sign === '~') {
@@ -59,5 +61,5 @@ function hardCut(text: string, most: number): number {
     while (at > 0 && text.charAt(at - 1) === sign) at -= 1
     if (at > 0) return at
   }
-  return most > 1 && /[\ud800-\udbff]/.test(text.charAt(most - 1)) ? most - 1 : most
+  return wholeCharacters(text, most)
 }

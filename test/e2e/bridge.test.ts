@@ -62,7 +62,7 @@ verifies(['bridge:session:one-per-conversation', 'bridge:session:over-restarts']
   first.say('ann', 'list files') // told that the agent is offline, by the hub
   const second = await startTestBridge({ hub: first.hub, agent: first.agent, dataDir: first.folder })
   const answers = await heard(second, 'ann', 3)
-  expect(answers.at(-1)).toBe('There are 1 entries here: hello.txt.')
+  expect(answers.at(-1)).toBe('There is 1 entry here: hello.txt.')
   const after = await sessionsOf(second)
   expect(after.map(({ session_id: id }) => id).sort()).toEqual(before.map(({ session_id: id }) => id).sort())
   const ann = after.find(({ title }) => title === 'ann@im.wechat')

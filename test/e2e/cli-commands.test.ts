@@ -159,7 +159,7 @@ verifies(['cli:chat:streams', 'cli:chat:plan', 'cli:chat:resume'], async () => {
     env,
     input: 'list files\n\nplan: tidy up\napprove: rest instead\n/new\nplan: more\n',
   })
-  expect(piped.output).toMatch(/^· list_dir \.\n {2}✓ hello\.txt\nThere are 1 entries/)
+  expect(piped.output).toMatch(/^· list_dir \.\n {2}✓ hello\.txt\nThere is 1 entry/)
   expect(piped.output).toMatch(
     /A plan:\ntidy up\n.*approve: <the plan as you want it>.*\n[\s\S]*approved with changes[\s\S]*rest instead/,
   )

@@ -33,7 +33,7 @@ verifies(
     first.program.child.kill('SIGINT')
     expect(await first.program.ended).toBe(0)
     const second = await startUp(ANY_PORTS, cwd)
-    expect(await answerTo(second.sim, 'ann', 'list files')).toBe('There are 1 entries here: hello.txt.')
+    expect(await answerTo(second.sim, 'ann', 'list files')).toBe('There is 1 entry here: hello.txt.')
     expect(await ask(`${second.agent}/sessions`)).toMatchObject([{ title: 'ann@im.wechat', turn_count: 2 }])
     // A token that was rotated away is taken back at the next start: the hub is its own.
     await ask(`${second.hub}/hub/clients/agent/rotate`, {})

@@ -44,7 +44,7 @@ verifies(['web:console:run', 'web:console:sessions'], async () => {
   await page.getByRole('heading', { name: 'Look around' }).waitFor()
   await say(page, 'list files')
   const log = page.getByRole('log')
-  await log.getByText('There are 1 entries here: notes.txt.').waitFor()
+  await log.getByText('There is 1 entry here: notes.txt.').waitFor()
   await log.getByText('Done.').waitFor()
   await log.getByText('list_dir').click()
   await log.getByText('"path": "."').waitFor()
@@ -68,7 +68,7 @@ verifies(['web:console:run', 'web:console:sessions'], async () => {
   const [fork] = (await agent.call('GET', '/sessions?limit=1')).body
   await page.waitForURL(`**/ui#/${fork.session_id}`)
   // Its past is there, though nothing has happened in it yet.
-  await log.getByText('There are 1 entries here: notes.txt.').waitFor()
+  await log.getByText('There is 1 entry here: notes.txt.').waitFor()
   await say(page, 'hello')
   await log.getByText('Done.').waitFor()
   expect(await log.locator('.person').count()).toBe(2)

@@ -64,7 +64,9 @@ describe('after a result it says what it found, in at least two deltas:', () => 
     ['run: false', 'exit code 1', true, 'That did not work: exit code 1'],
     ['write a: b', '', true, 'That did not work: the tool said nothing.'],
     ['write a: b', 'Wrote 1 byte.', false, 'write_file is done. It says: Wrote 1 byte.'],
-    ['search for x', 'a:1:x', false, 'I found 1 lines: a:1:x'],
+    ['search for x', 'a:1:x', false, 'I found 1 line: a:1:x'],
+    ['list files', 'a.txt', false, 'There is 1 entry here: a.txt.'],
+    ['read a.txt', 'hello', false, 'The file has 1 line. It reads: hello'],
     ['plan: rest', 'Approved.', false, 'About the plan I was told: Approved.'],
   ])('%s', async (goal, content, isError, says) => {
     const events = await collect(demoProvider(), asked(...(await afterResult(goal, content, isError))))

@@ -132,9 +132,12 @@ function tellResult(block: ContentBlock, messages: readonly Message[]): string {
   if (text === '') return `${name} is done and had nothing to say.`
   if (name === 'list_dir' && text === '(The folder is empty.)') return 'The folder is empty.'
   const lines = text.split('\n')
-  if (name === 'list_dir') return `There are ${lines.length} entries here: ${shorten(lines.join(', '), 300)}.`
-  if (name === 'grep') return `I found ${lines.length} lines: ${shorten(lines.join(' | '), 300)}`
-  if (name === 'read_file') return `The file has ${lines.length} lines. It reads: ${shorten(text, 300)}`
+  const one = lines.length === 1
+  const entries = one ? 'is 1 entry' : `are ${lines.length} entries`
+  const count = one ? '1 line' : `${lines.length} lines`
+  if (name === 'list_dir') return `There ${entries} here: ${shorten(lines.join(', '), 300)}.`
+  if (name === 'grep') return `I found ${count}: ${shorten(lines.join(' | '), 300)}`
+  if (name === 'read_file') return `The file has ${count}. It reads: ${shorten(text, 300)}`
   if (name === 'propose_plan') return `About the plan I was told: ${shorten(text, 300)}`
   return `${name} is done. It says: ${shorten(text, 300)}`
 }
