@@ -32,7 +32,10 @@ export const simCommand: CommandSpec = {
   },
 }
 
-/** A token for a sim's bot, in the real service's form. */
+/** As on the real service a bot stays the same when it is logged in anew: conversations are known by it. */
+const SIM_BOT = '5ac0ffee0b07@im.bot'
+
+/** A token for a sim's bot, in the real service's form: the same bot each time, with a new secret. */
 export function newBotToken(): string {
-  return `${randomBytes(6).toString('hex')}@im.bot:${randomBytes(16).toString('hex')}`
+  return `${SIM_BOT}:${randomBytes(16).toString('hex')}`
 }
