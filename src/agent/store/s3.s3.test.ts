@@ -1,7 +1,7 @@
 import { existsSync, mkdirSync, utimesSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest'
+import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest'
 import { freshBucket } from '../../../test/support/servers/fresh-bucket.ts'
 import { soon } from '../../../test/support/soon.ts'
 import { verifies } from '../../../test/support/verifies.ts'
@@ -19,7 +19,8 @@ const LIMITS = { maxSessions: 100, maxLogEvents: 30, maxLogBytes: 100_000 }
 /** Long enough for a machine that is busy to renew in time. */
 const LONG_LIFE_MS = 20_000
 const SHORT_LIFE_MS = 600
-const LONG_MS = 60_000
+
+vi.setConfig({ testTimeout: 60_000 })
 
 let address: BucketAddress
 let whole: Bucket
@@ -148,6 +149,8 @@ describe('a log in a bucket', () => {
     for (const id of ['s1', 's2', 's3']) await work(store, id)
     const log = () => bucket.list('log/')
     await soon(async () => expect((await log()).length).toBeLessThan(20))
+    // What a kill in the middle of the next one leaves: its end is missing, so it does not count.
+    await bucket.put('snapshot/000000000999/000000000000', Buffer.from('half'))
     for (let round = 0; round < 2; round += 1) {
       const before = await rows(store)
       await store.close()
@@ -193,7 +196,7 @@ describe('two servers on one bucket', () => {
   verifies('agentscale:alone:second', async () => {
     const bucket = line()
     const lost: string[] = []
-    const first = await open(bucket, { lifeMs: LONG_LIFE_MS / 4, lost })
+    const first = await open(bucket, { lifeMs: LONG_LIFE_MS / 2, lost })
     await expect(open(line(bucket.prefix))).rejects.toMatchObject({
       code: 'bucket_in_use',
       message: expect.stringContaining(`process ${process.pid} on`),
@@ -232,7 +235,6 @@ describe('two servers on one bucket', () => {
       expect(await rows(third)).toEqual(before)
       expect([await third.sessions.get('s2'), await third.sessions.get('s4')]).toEqual([null, null])
     },
-    LONG_MS,
   )
 
   test('one that does nothing finds out by itself', async () => {
