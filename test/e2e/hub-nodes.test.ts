@@ -21,12 +21,15 @@ verifies(
   async () => {
     const cluster = await startHubCluster(await postgres.createDatabase())
     const token = await register(cluster.anyUrl(), 'ada')
-    const caller = inTurn(cluster.nodes.map(({ url }) => url))
     const stop = new AbortController()
-    const reading = keepPolling(caller, token, stop.signal)
+    const caller = inTurn(
+      cluster.nodes.map(({ url }) => url),
+      stop.signal,
+    )
+    const reading = keepPolling(caller, token)
     await say(cluster.simUrl, [{ user: 'ann', text: 'hello' }])
     await expect.poll(() => reading.got.length, { timeout: 30_000 }).toBe(1)
-    const sending = keepSending(caller, token, reading.got[0]?.context_token ?? '', stop.signal)
+    const sending = keepSending(caller, token, reading.got[0]?.context_token ?? '')
     for (const node of cluster.nodes) {
       await node.program.kill('SIGTERM')
       node.start()
@@ -65,7 +68,11 @@ verifies(
 
     const cluster = await startHubCluster(databaseUrl, LEASE_MS)
     const stop = new AbortController()
-    const { got } = keepPolling(inTurn(cluster.nodes.map(({ url }) => url)), token, stop.signal)
+    const caller = inTurn(
+      cluster.nodes.map(({ url }) => url),
+      stop.signal,
+    )
+    const { got } = keepPolling(caller, token)
     await expect.poll(() => got.map(({ content }) => content), { timeout: 30_000 }).toEqual(['kept'])
     stop.abort()
     await cluster.stop()
@@ -98,16 +105,17 @@ async function queueSize(url: string): Promise<number> {
 /** Calls the nodes in turn; where nobody answers it asks the next. All that a client sees beyond that is noted. */
 interface Caller {
   readonly refusals: string[]
-  call(path: string, token: string, body: object): Promise<string>
+  /** The body of the answer; null when the caller was told to stop before there was one. */
+  call(path: string, token: string, body: object): Promise<string | null>
 }
 
-function inTurn(urls: readonly string[]): Caller {
+function inTurn(urls: readonly string[], signal: AbortSignal): Caller {
   const refusals: string[] = []
   let next = 0
   return {
     refusals,
     async call(path, token, body) {
-      for (;;) {
+      while (!signal.aborted) {
         const url = urls[next++ % urls.length] ?? ''
         const request = { method: 'POST', headers: { authorization: `Bearer ${token}` }, body: JSON.stringify(body) }
         const answer = await fetch(`${url}/relay/bot/${path}`, request).catch(() => null)
@@ -116,6 +124,7 @@ function inTurn(urls: readonly string[]): Caller {
         if (answer.status === 200) return text
         refusals.push(`${path} at ${url}: ${answer.status} ${text}`)
       }
+      return null
     },
   }
 }
@@ -125,26 +134,28 @@ interface Got {
   context_token: string
 }
 
-function keepPolling({ call }: Caller, token: string, signal: AbortSignal): { got: Got[] } {
+function keepPolling({ call }: Caller, token: string): { got: Got[] } {
   const got: Got[] = []
   void run()
   return { got }
 
   async function run(): Promise<void> {
-    while (!signal.aborted) {
-      const { messages }: { messages: Got[] } = JSON.parse(await call('getupdates', token, {}))
+    for (;;) {
+      const text = await call('getupdates', token, {})
+      if (text === null) return
+      const { messages }: { messages: Got[] } = JSON.parse(text)
       got.push(...messages)
     }
   }
 }
 
 /** Sends one numbered text after the other; the id of each makes a repetition the same send. Returns what was accepted. */
-async function keepSending({ call }: Caller, token: string, context: string, signal: AbortSignal): Promise<string[]> {
+async function keepSending({ call }: Caller, token: string, context: string): Promise<string[]> {
   const sent: string[] = []
-  while (!signal.aborted) {
+  for (;;) {
     const content = `answer ${sent.length}`
-    await call('sendmessage', token, { context_token: context, content, client_id: content })
+    const body = { context_token: context, content, client_id: content }
+    if ((await call('sendmessage', token, body)) === null) return sent
     sent.push(content)
   }
-  return sent
 }

@@ -23,6 +23,7 @@ import { type ClusterNode, joinCluster } from './node.ts'
 type NodeConfig = HubConfig & { databaseUrl: string }
 
 const STOP_WITHIN_MS = 8_000
+const LAST_ANSWERS_MS = 500
 const TIDY_EVERY_MS = 50
 /** For calls that a leader has begun to serve; later ones wait for the next leader. */
 const FINISHED_WITHIN_MS = 2_000
@@ -76,9 +77,11 @@ async function listenAndJoin(config: NodeConfig, log: Log, now: () => number, sq
   const close = async () => {
     // First: what comes from here on, and what is under way, is passed on to the next leader.
     isClosing = true
+    const stopBy = performance.now() + STOP_WITHIN_MS
     await node?.resign()
     forwarder.drain()
-    const force = setTimeout(() => server.closeAllConnections(), STOP_WITHIN_MS)
+    const leftMs = Math.max(LAST_ANSWERS_MS, stopBy - performance.now())
+    const force = setTimeout(() => server.closeAllConnections(), leftMs)
     const tidy = setInterval(() => server.closeIdleConnections(), TIDY_EVERY_MS)
     await new Promise((resolve) => server.close(resolve))
     clearInterval(tidy)

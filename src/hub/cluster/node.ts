@@ -58,7 +58,8 @@ export async function joinCluster(options: ClusterOptions): Promise<ClusterNode>
   const { sql, lease, openReplica, logger, serve, onRole } = options
   const stopping = new AbortController()
   const resigning = new AbortController()
-  let leading: Promise<void> = Promise.resolve()
+  /** From the claim until it is given back; others pass calls on to this node all that time. */
+  let leading: Promise<void> | null = null
   let role: ClusterNode['role'] = 'following'
   let known: string | null = null
   let lookedAt = performance.now()
@@ -86,10 +87,10 @@ export async function joinCluster(options: ClusterOptions): Promise<ClusterNode>
     },
     appliedSeq: () => replica.appliedSeq,
     async resign() {
-      const led = role === 'leading'
       resigning.abort()
+      if (leading === null) return
       await leading.catch(() => undefined)
-      if (led) await sleep(LOOK_AGAIN_MS + LOOK_TAKES_MS)
+      await sleep(LOOK_AGAIN_MS + LOOK_TAKES_MS)
     },
     async stop() {
       resigning.abort()
@@ -109,7 +110,9 @@ export async function joinCluster(options: ClusterOptions): Promise<ClusterNode>
         await replica.catchUp()
         const tenure = resigning.signal.aborted ? null : await beginTenure(LEADER, options)
         if (tenure) {
-          leading = lead(tenure)
+          leading = lead(tenure).finally(() => {
+            leading = null
+          })
           await leading
         } else setKnown((await lease.holder(LEADER))?.address ?? null)
         lookedAt = performance.now()
