@@ -35,7 +35,8 @@ function alone(
 ) {
   const query = new URLSearchParams({ endpoint: address.endpoint ?? '', region: address.region ?? '' })
   const args = ['--s3-url', `s3://${address.bucket}/some/where?${query}`, '--lease-ms', String(leaseMs)]
-  return agentProcess(script, { workspace: temporaryFolder(), args })
+  // What a killed one leaves of its copy goes with the test.
+  return agentProcess(script, { workspace: temporaryFolder(), args, env: { TMPDIR: temporaryFolder() } })
 }
 
 /** Holds what the bucket has against what callers were told; returns how runs have ended. */

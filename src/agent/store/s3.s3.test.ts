@@ -1,4 +1,4 @@
-import { existsSync, mkdirSync, utimesSync } from 'node:fs'
+import { existsSync, mkdirSync, rmSync, utimesSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest'
@@ -185,6 +185,7 @@ describe('a log in a bucket', () => {
     const [left, fresh] = ['left', 'fresh'].map((name) => join(tmpdir(), `switchboard-agent-copy-test-${name}`))
     if (!left || !fresh) throw new Error('no folders')
     for (const dir of [left, fresh]) mkdirSync(dir, { recursive: true })
+    onTestFinished(() => rmSync(fresh, { recursive: true, force: true }))
     const used = await open(line())
     for (const dir of [left, used.dir]) utimesSync(dir, lastYear, lastYear)
     await open(line())
