@@ -199,7 +199,8 @@ function workOn(tools: TurnTools, conversation: Conversation, turn: Turn, signal
           await tell('away', TEXTS.away)
         }
         const askedMs = error instanceof AgentClientError ? (error.retryAfterMs ?? 0) : 0
-        await sleep(Math.max(askedMs, pause.next()), signal)
+        const untilTold = toldAway ? Number.POSITIVE_INFINITY : Math.max(0, since + tools.tellAwayMs - now())
+        await sleep(Math.min(Math.max(askedMs, pause.next()), untilTold), signal)
         signal.throwIfAborted()
       }
     }

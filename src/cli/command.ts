@@ -77,7 +77,8 @@ export function addCommand(program: Command, spec: CommandSpec): void {
 function addOptions(command: Command, settings: Settings): void {
   for (const { flag, placeholder, env, help, fallback, fallbackText } of Object.values(settings)) {
     if (flag === undefined) continue
-    const shown = fallbackText ?? (fallback === null || fallback === false ? undefined : String(fallback))
+    const shown =
+      fallbackText ?? (fallback === null || fallback === undefined || fallback === false ? undefined : String(fallback))
     const notes = [env === undefined ? '' : `env ${env}`, shown === undefined ? '' : `default: ${shown}`].filter(
       (note) => note !== '',
     )

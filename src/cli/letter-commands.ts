@@ -63,6 +63,8 @@ const DEAD_LETTERS = {
   limit: { ...limit, fallback: 100 },
 }
 const MOST_AT_ONCE = 1_000
+const NONE_REPLAYED = { replayed: [], failed: [] }
+const NONE_DISCARDED = { discarded: [] }
 
 /** `switchboard dead-letters` */
 export const deadLettersCommand: CommandSpec = {
@@ -96,14 +98,16 @@ export const deadLettersCommand: CommandSpec = {
     const answer = await askHub(values, async (hub) => {
       const query = { reason, limit: MOST_AT_ONCE, ...(action === 'discard' ? { client } : {}) }
       const which = all ? (await hub.deadLetters(query)).dead_letters.map(({ id }) => id) : ids
-      if (which.length === 0) return { replayed: [], failed: [] }
-      return action === 'replay' ? hub.replayLetters(which, client) : hub.discardLetters(which)
+      if (action === 'replay') return which.length === 0 ? NONE_REPLAYED : hub.replayLetters(which, client)
+      return which.length === 0 ? NONE_DISCARDED : hub.discardLetters(which)
     })
+    const [done, failed] = 'discarded' in answer ? [answer.discarded, []] : [answer.replayed, answer.failed]
+    const missing = ids.filter((id) => !done.includes(id) && !failed.some((one) => one.id === id))
+    if (failed.length > 0 || missing.length > 0) process.exitCode = 1
     if (values.json) return console.log(JSON.stringify(answer))
-    if ('discarded' in answer) return console.log(`Discarded: ${answer.discarded.length}.`)
-    console.log(`Replayed: ${answer.replayed.length}.`)
-    for (const { id, message } of answer.failed) console.error(pc.red(`${id}: ${message}`))
-    if (answer.failed.length > 0) process.exitCode = 1
+    console.log(`${action === 'replay' ? 'Replayed' : 'Discarded'}: ${done.length}.`)
+    for (const { id, message } of failed) console.error(pc.red(`${id}: ${message}`))
+    for (const id of missing) console.error(pc.red(`${id}: There is no such dead letter.`))
   },
 }
 

@@ -52,6 +52,10 @@ verifies(['cli:messages:why', 'cli:letters:replay'], async () => {
   const discarded = await run(['dead-letters', 'discard', '--all', '--json', '--hub', hub.url])
   expect(JSON.parse(discarded.output).discarded.length).toBeGreaterThan(0)
   expect((await run(['dead-letters', '--hub', hub.url])).output.trim()).toBe('There are no dead letters.')
+  const none = await run(['dead-letters', 'discard', '--all', '--json', '--hub', hub.url])
+  expect([none.code, JSON.parse(none.output)]).toEqual([0, { discarded: [] }])
+  const unknown = await run(['dead-letters', 'replay', '99', '--hub', hub.url])
+  expect([unknown.code, unknown.output]).toEqual([1, expect.stringContaining('99: There is no such dead letter.')])
 })
 
 test.each([

@@ -77,7 +77,10 @@ export function letterRoutes(app: HttpServer, hub: Hub): void {
     return reply.code(204).send()
   })
 
-  /** Many at once: the ids given, or all of a client's. What is gone already is passed over, so it may be repeated. */
+  /**
+   * Many at once: the ids given, or all of a client's; the oldest first, so that a conversation keeps its order. What is
+   * gone already is passed over, so it may be repeated.
+   */
   app.post('/hub/dead-letters/replay', async (request) => {
     const done: number[] = []
     const failed: { id: number; code: string; message: string }[] = []
@@ -104,7 +107,7 @@ export function letterRoutes(app: HttpServer, hub: Hub): void {
 
   async function chosen(request: Request): Promise<number[]> {
     const { ids, client } = checkBulk(bodyOf(request))
-    if (ids !== undefined) return ids
+    if (ids !== undefined) return ids.toSorted((a, b) => a - b)
     if (client === undefined)
       throw new AppError('bad_request', 'Name the letters: ids, or client for all of one client.', {
         details: { field: 'ids' },
