@@ -51,7 +51,7 @@ export interface AgentClient {
   remove(sessionId: string, options?: CallOptions): Promise<void>
   /** A new session with the transcript of this one, or its first `messages`. */
   fork(sessionId: string, body?: ForkedSession, options?: OnceOptions): Promise<SessionForked>
-  /** Starts a run; its events come from `events`, after the number in `events_url`. */
+  /** Starts a run; its events come from `events`, after the number in `events_url`, among those of other runs. */
   run(sessionId: string, goal: string, options?: RunBody & OnceOptions): Promise<RunReceipt>
   /** Starts a run, once even where the answer was lost and the call was repeated, and gives its events up to its `done`. */
   runAndFollow(

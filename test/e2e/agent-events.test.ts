@@ -95,8 +95,8 @@ verifies(
     expect(events.at(-1)?.event).toBe('done')
     const headers = { 'last-event-id': String(events.at(-1)?.id) }
     expect((await agent.call('GET', `${path}&until=done`, { headers })).status).toBe(204)
-    // Without it the stream stays for the next run.
-    const staying = await agent.events(path, { headers })
+    // Without it the session's stream stays for the next run.
+    const staying = await agent.events(`/sessions/${id}/events`, { headers })
     await agent.run(id, 'list files')
     expect(namesOf(await staying.until('done'))).toEqual(['tool_call', 'tool_result', 'message', 'done'])
   },

@@ -86,6 +86,11 @@ export const agentEvents = {
     source: 'design/agent-decisions.md: Events',
     behaviour: 'until=done ends the stream with done, and a reconnect is answered 204.',
   },
+  'agent:events:of-run': {
+    source: 'design/agent-decisions.md: HTTP, session runs (events_url starts at this run)',
+    behaviour:
+      'run shows the events of one run alone, from its start on; until=done is then its own done, and an unknown run is 404.',
+  },
   'agent:events:slow-reader': {
     source: 'design/agent-decisions.md: Events',
     behaviour: 'A reader that leaves too much unread is closed, and resumes by id.',

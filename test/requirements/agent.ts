@@ -126,7 +126,8 @@ export const agent = {
   },
   'agent:run:events-url': {
     source: 'design/agent-decisions.md: HTTP, session runs',
-    behaviour: 'events_url starts at the events of its run, however late it is read.',
+    behaviour:
+      'events_url gives the events of its run, however late it is read, also of one that waits for others or interrupts them.',
   },
   'agent:run:start-up-form': {
     source: 'design/agent-decisions.md: HTTP, session runs',

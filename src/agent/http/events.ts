@@ -3,7 +3,7 @@ import { AppError } from '../../kit/errors.ts'
 import type { Reply, Request } from '../../kit/http.ts'
 import { openSse, type SseStream, sseComment, sseEvent } from '../../kit/sse.ts'
 import { tail } from '../../kit/tail.ts'
-import { PUBLIC_EVENTS, type Session, type StoredEvent } from '../model.ts'
+import { PUBLIC_EVENTS, type Run, type Session, type StoredEvent } from '../model.ts'
 import { bell } from '../session-runner.ts'
 import type { AgentStore } from '../store/port.ts'
 
@@ -33,6 +33,8 @@ export interface StreamStart {
   bare: boolean
 }
 
+/** The form of ids of sessions and runs. */
+export const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i
 const RETRY_MS = 1_000
 const MAX_UNREAD_BYTES = 1024 * 1024
 const BATCH = 256
@@ -48,9 +50,13 @@ export function eventStreams({ store, doorbell, now, heartbeatMs }: EventStreamO
   }, heartbeatMs).unref()
 
   return {
-    /** The place of a request's cursor: `Last-Event-ID`, else `after`, else where a bare stream starts. */
+    /** The place of a request's cursor: `Last-Event-ID`, else `after`, else the start of `run`, else of a bare stream. */
     async start(session: Session, request: Request, query: EventQuery): Promise<StreamStart> {
-      const given = cursorOf(request) ?? query.after
+      const asked = cursorOf(request) ?? query.after
+      // Before the log's bounds: a run that begins in between must not lie beyond them.
+      const run = query.runId === null ? null : await runOf(session.id, query.runId)
+      // What came before the run is not shown, so it need not be there to read either.
+      const given = run === null ? asked : Math.max(asked ?? 0, run.afterSeq)
       const bounds = await store.log.bounds(session.id)
       if (bounds === null) throw new AppError('not_found', `There is no session ${session.id}.`)
       if (given === null)
@@ -92,7 +98,11 @@ export function eventStreams({ store, doorbell, now, heartbeatMs }: EventStreamO
     },
 
     /** True when a reader with `?until=done` has nothing left to come for. */
-    async isOver(session: Session, after: number): Promise<boolean> {
+    async isOver(session: Session, { after, runId }: Pick<EventQuery, 'runId'> & StreamStart): Promise<boolean> {
+      if (runId !== null) {
+        const { status } = await runOf(session.id, runId)
+        return status === 'finished' && !(await tellsMore(session.id, runId, after))
+      }
       if (session.status !== 'idle') return false
       const bounds = await store.log.bounds(session.id)
       return bounds !== null && after >= bounds.newest && bounds.newest > 0
@@ -105,6 +115,25 @@ export function eventStreams({ store, doorbell, now, heartbeatMs }: EventStreamO
     get count() {
       return open.size
     },
+  }
+
+  async function runOf(sessionId: string, runId: string): Promise<Run> {
+    const run = await store.runs.get(sessionId, runId)
+    if (run !== null) return run
+    throw new AppError(
+      'not_found',
+      `There is no run ${runId} in this session; GET /sessions/${sessionId}/runs lists them.`,
+    )
+  }
+
+  async function tellsMore(sessionId: string, runId: string, after: number): Promise<boolean> {
+    for (let last = after; ; ) {
+      const events = await store.log.read(sessionId, last, BATCH)
+      if (events.some((event) => event.runId === runId)) return true
+      const newest = events.at(-1)
+      if (newest === undefined) return false
+      last = newest.seq
+    }
   }
 
   /** Ends the stream of a session that was deleted, after what it still had to say. */
@@ -183,6 +212,9 @@ export function readEventQuery(query: unknown): EventQuery {
       details: { field: 'after' },
     })
   }
+  const run = given.get('run')
+  if (run !== undefined && !UUID.test(String(run)))
+    throw new AppError('bad_request', 'run must be the id of a run.', { details: { field: 'run' } })
   const until = given.get('until')
   if (until !== undefined && until !== 'done')
     throw new AppError('bad_request', 'until can only be done.', { details: { field: 'until' } })
@@ -199,7 +231,7 @@ export function readEventQuery(query: unknown): EventQuery {
     extended: extended === '1' || extended === 'true',
     until: until ?? null,
     errorEvent,
-    runId: null,
+    runId: run === undefined ? null : String(run).toLowerCase(),
     byTicket: given.has('ticket'),
   }
 }

@@ -62,7 +62,7 @@ export const RUN_ACCEPTED = {
   run_id: RUN_ID,
   session_id: ID,
   status: 'running',
-  events_url: `/sessions/${ID}/events?after=0`,
+  events_url: `/sessions/${ID}/events?after=0&run=${RUN_ID}`,
 }
 export const RUN = {
   run_id: RUN_ID,

@@ -56,6 +56,13 @@ const EVENTS = {
     schema: { type: 'string', pattern: '^[a-z_]{1,40}$' },
   },
 }
+const OF_RUN = {
+  run: {
+    description:
+      'Only the events of this run, from its start when `after` is absent or earlier; 404 when there is none.',
+    schema: { type: 'string', format: 'uuid' },
+  },
+}
 const RECEIPT = {
   'Idempotency-Key': {
     description: 'Your own id for this call: repeated with the same body within 24 h it gives the same answer.',
@@ -229,7 +236,7 @@ export const OPERATIONS: Operation[] = [
     method: 'get',
     path: '/sessions/{id}/events',
     summary: 'The events of a session',
-    query: EVENTS,
+    query: { ...EVENTS, ...OF_RUN },
     headers: CURSOR,
     errors: [410, 422],
     ticket: true,

@@ -16,7 +16,7 @@ import { countWithSummaries, withoutSummaries } from '../compaction.ts'
 import { NO_USAGE, type PlanDecision, type Session } from '../model.ts'
 import type { Receipt } from '../store/port.ts'
 import { goalOf, iso, limitsOf, runBody, sessionDetails, sessionSummary } from './bodies.ts'
-import { readEventQuery } from './events.ts'
+import { readEventQuery, UUID } from './events.ts'
 
 const checkCreate = checker(CreateSessionBody)
 const checkFork = checker(ForkSessionBody)
@@ -27,7 +27,6 @@ const checkConfirm = checker(ConfirmPlanBody)
 const checkReject = checker(RejectPlanBody)
 
 const MAX_KEY = 256
-const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i
 
 /** Routes with a session's id in the path. */
 export interface WithId {
@@ -132,7 +131,8 @@ export function sessionRoutes(
       await streams.stream(session, reply, query)
       return reply
     }
-    const url = `/sessions/${session.id}/events?after=${run.acceptedSeq}`
+    // A run that waits begins after others that are told meanwhile: its id leaves them out.
+    const url = `/sessions/${session.id}/events?after=${run.acceptedSeq}&run=${run.id}`
     // A repetition gets the receipt that the first call got, though the run may have ended since.
     const status = run.status === 'queued' ? 'queued' : 'running'
     return reply.code(202).send({ run_id: run.id, session_id: session.id, status, events_url: url })

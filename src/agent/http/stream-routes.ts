@@ -14,7 +14,7 @@ export function streamRoutes(app: HttpServer, agent: AgentServer, tickets: Strea
     const query = readEventQuery(request.query)
     const start = await streams.start(session, request, query)
     if (request.method === 'HEAD') return reply.type('text/event-stream; charset=utf-8').send()
-    if (query.until === 'done' && !start.bare && (await streams.isOver(session, start.after)))
+    if (query.until === 'done' && !start.bare && (await streams.isOver(session, { ...query, ...start })))
       return reply.code(204).send()
     await streams.stream(session, reply, { ...query, ...start })
     return reply
