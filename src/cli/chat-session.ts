@@ -118,8 +118,10 @@ export async function chat(options: ChatOptions): Promise<boolean> {
       const line = await input.next('plan> ')
       if (line === null) return { decision: 'reject', feedback: 'Nobody is there to decide.' }
       if (line.trim().toLowerCase() !== 'edit') return planWord(line)
-      if (options.edit !== null) return { decision: 'approve', plan: options.edit(plan) }
-      screen.note('Set EDITOR to edit here, or type "approve: <the plan as you want it>".')
+      const edited = options.edit?.(plan)
+      if (edited?.trim()) return { decision: 'approve', plan: edited }
+      if (edited !== undefined) screen.note('There was nothing left of the plan, so nothing is decided.')
+      else screen.note('Set EDITOR to edit here, or type "approve: <the plan as you want it>".')
     }
   }
 }

@@ -2,7 +2,7 @@ import { expect, test } from 'vitest'
 import { planWord } from './plan-word.ts'
 
 test('words about a plan', () => {
-  for (const text of ['approve', 'Approve.', 'yes', 'OK', 'go ahead'])
+  for (const text of ['approve', 'Approve.', 'yes', 'OK', 'go ahead', 'approve:', 'Approve ：', 'approve:  \n'])
     expect(planWord(text)).toEqual({ decision: 'approve' })
   for (const text of ['reject', 'No!']) expect(planWord(text)).toEqual({ decision: 'reject' })
   expect(planWord('approve: 1. this\n2. that')).toEqual({ decision: 'approve', plan: '1. this\n2. that' })

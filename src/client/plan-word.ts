@@ -7,12 +7,12 @@ export interface PlanWord {
 }
 
 /**
- * `approve`, `approve: the plan with changes`, `reject`, `reject: why`. Any other words are what the person has to say
+ * `approve` (also with a colon and nothing after it), `approve: the plan with changes`, `reject`, `reject: why`. Any other words are what the person has to say
  * about the plan: the agent hears them as the reason why it is not carried out as it stands.
  */
 export function planWord(text: string): PlanWord {
   const said = text.trim()
-  if (/^(approved?|yes|ok(ay)?|go( ahead)?|👍)[.!]*$/i.test(said)) return { decision: 'approve' }
+  if (/^(approved?|yes|ok(ay)?|go( ahead)?|👍)[.!]*$|^approve\s*[:：]$/i.test(said)) return { decision: 'approve' }
   if (/^(reject(ed)?|no|👎)[.!]*$/i.test(said)) return { decision: 'reject' }
   const edited = /^(?:approve|edit)\s*[:：]\s*([\s\S]+)$/i.exec(said)?.[1]
   if (edited !== undefined) return { decision: 'approve', plan: edited }

@@ -66,12 +66,12 @@ export const PlanBody = Type.Object({
   decision: Type.Enum(['approve', 'reject']),
   plan_id: Type.Optional(Type.String({ maxLength: 100 })),
   feedback: Type.Optional(Type.String({ maxLength: 100_000 })),
-  plan: Type.Optional(Type.String({ maxLength: 200_000, description: 'The plan as you want it carried out.' })),
+  plan: Type.Optional(Text(200_000, 'The plan as you want it carried out; leave it out to approve it as it is.')),
 })
 
 export const ConfirmPlanBody = Type.Object({
   plan_id: Type.Optional(Type.String({ maxLength: 100 })),
-  edits: Type.Optional(Type.String({ maxLength: 200_000 })),
+  edits: Type.Optional(Text(200_000, 'The plan as you want it carried out.')),
 })
 
 export const RejectPlanBody = Type.Object({

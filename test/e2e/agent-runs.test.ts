@@ -191,6 +191,22 @@ verifies(
   },
 )
 
+verifies('agent:plan:blank', async () => {
+  const agent = await startTestAgent()
+  const id = await agent.session()
+  const reader = await agent.events((await agent.run(id, 'plan: tidy up')).events_url)
+  await reader.until('plan_proposed')
+  for (const [path, field, more] of [
+    ['plan', 'plan', { decision: 'approve' }],
+    ['plan/confirm', 'edits', {}],
+  ] as const)
+    for (const blank of ['', ' \n\t']) {
+      const answer = await agent.call('POST', `/sessions/${id}/${path}`, { body: { ...more, [field]: blank } })
+      expect([answer.status, answer.body.error.details]).toEqual([422, { field }])
+    }
+  expect((await agent.call('GET', `/sessions/${id}`)).body.status).toBe('awaiting_plan')
+})
+
 verifies(
   'agent:plan:once',
   'of many decisions at once one counts, and those that say the same are told so',

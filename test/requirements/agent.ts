@@ -185,6 +185,10 @@ export const agent = {
     source: 'design/agent-decisions.md: HTTP, plan',
     behaviour: 'Edits and feedback reach the agent.',
   },
+  'agent:plan:blank': {
+    source: 'design/agent-decisions.md: HTTP, plan; errors (422 wrong field)',
+    behaviour: 'A changed plan that is empty or blank is 422, and the plan goes on waiting.',
+  },
   'agent:plan:once': {
     source: 'design/agent-decisions.md: HTTP, plan',
     behaviour: 'Of many decisions at once exactly one counts.',

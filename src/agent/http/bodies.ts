@@ -66,6 +66,15 @@ export function goalOf(body: { goal?: string; message?: string; content?: string
   return goal
 }
 
+/** A plan as its reader wants it; null when none is given. Blank words are no plan. */
+export function editedPlan(plan: string | undefined, field: string): string | null {
+  if (plan?.trim() === '')
+    throw new AppError('bad_request', `${field} must not be empty; leave it out to approve the plan as it is.`, {
+      details: { field },
+    })
+  return plan ?? null
+}
+
 /** What a caller lets a run use up, the steps apart. */
 export function limitsOf(body: { max_tokens?: number; max_cost?: number; wall_clock_ms?: number }): RunLimits {
   const { max_tokens: maxTokens = null, max_cost: maxCost = null, wall_clock_ms: wallClockMs = null } = body

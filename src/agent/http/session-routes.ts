@@ -15,7 +15,7 @@ import type { AgentServer } from '../agent.ts'
 import { countWithSummaries, withoutSummaries } from '../compaction.ts'
 import { NO_USAGE, type PlanDecision, type Session } from '../model.ts'
 import type { Receipt } from '../store/port.ts'
-import { goalOf, iso, limitsOf, runBody, sessionDetails, sessionSummary } from './bodies.ts'
+import { editedPlan, goalOf, iso, limitsOf, runBody, sessionDetails, sessionSummary } from './bodies.ts'
 import { readEventQuery, UUID } from './events.ts'
 
 const checkCreate = checker(CreateSessionBody)
@@ -152,12 +152,12 @@ export function sessionRoutes(
 
   app.post<WithId>('/sessions/:id/plan', async (request) => {
     const { decision, plan_id: planId, feedback, plan } = checkPlan(bodyOf(request))
-    return decide(request, planId ?? null, { decision, feedback: feedback ?? null, plan: plan ?? null })
+    return decide(request, planId ?? null, { decision, feedback: feedback ?? null, plan: editedPlan(plan, 'plan') })
   })
 
   app.post<WithId>('/sessions/:id/plan/confirm', async (request) => {
     const { plan_id: planId, edits } = checkConfirm(bodyOf(request))
-    return decide(request, planId ?? null, { decision: 'approve', feedback: null, plan: edits ?? null })
+    return decide(request, planId ?? null, { decision: 'approve', feedback: null, plan: editedPlan(edits, 'edits') })
   })
 
   app.post<WithId>('/sessions/:id/plan/reject', async (request) => {
