@@ -62,7 +62,6 @@ verifies('agentstore:receipts:same', 'a queued run’s receipt stays the same af
   await agent.call('POST', `/sessions/${id}/cancel`)
   const reader = await agent.events(first.body.events_url)
   await reader.until('done')
-  await reader.until('done')
   const again = await agent.call('POST', `/sessions/${id}/run`, call)
   const { run_id: runId, events_url: url } = first.body
   expect(again.body).toMatchObject({ run_id: runId, events_url: url })
