@@ -26,7 +26,7 @@ export const AGENT_SETTINGS = {
     flag: '--workspace',
     placeholder: '<folder>',
     env: 'AGENT_WORKSPACE',
-    help: 'the folder that sessions work in, and cannot leave',
+    help: 'the folder that sessions work in, and cannot leave; made if it is not there',
     fallback: '.',
     fallbackText: 'the current folder',
     read: readFolder,

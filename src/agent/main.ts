@@ -1,4 +1,4 @@
-import { readFile, realpath, stat } from 'node:fs/promises'
+import { mkdir, readFile, realpath } from 'node:fs/promises'
 import { AppError } from '../kit/errors.ts'
 import { listen } from '../kit/http.ts'
 import type { Log } from '../kit/log.ts'
@@ -25,7 +25,7 @@ import { startProgram } from './workspace/program.ts'
 import { resolveWorkspace } from './workspace/resolve-workspace.ts'
 import { openWorkspace, type ShellPolicy } from './workspace/workspace.ts'
 
-export { type AgentProbe, probeAgent } from './probe.ts'
+export { type AgentProbe, probeAgent, probeModel } from './probe.ts'
 
 /** An agent server that listens. */
 export interface RunningAgent {
@@ -87,14 +87,7 @@ async function startWith(
 ): Promise<RunningAgent> {
   const { store, doorbell, leaseMs, ticketSecret } = backing
   const model = chooseModel(settings.model, env)
-  const root = await realpath(settings.workspace).catch(() => {
-    throw new AppError(
-      'no_workspace',
-      `The workspace ${settings.workspace} is not there; make it, or name another with --workspace.`,
-    )
-  })
-  if (!(await stat(root)).isDirectory())
-    throw new AppError('no_workspace', `The workspace ${settings.workspace} is a file; name a folder with --workspace.`)
+  const root = await openRoot(settings.workspace, log)
   const sandbox = await probeSandbox()
   const policy: ShellPolicy = {
     mode: settings.unsafeShell ? 'unsafe' : 'sandbox',
@@ -227,6 +220,20 @@ async function startWith(
   } catch (error) {
     await stop()
     throw error
+  }
+}
+
+/** The real folder of all workspaces, made where it is not there. */
+async function openRoot(folder: string, log: Log): Promise<string> {
+  try {
+    const made = await mkdir(folder, { recursive: true })
+    const root = await realpath(folder)
+    if (made !== undefined) log.info('the workspace was not there and has been made', { folder: root })
+    return root
+  } catch (cause) {
+    const code = cause instanceof Error && 'code' in cause ? String(cause.code) : ''
+    const why = code === 'EEXIST' ? 'is a file' : code === 'ENOTDIR' ? 'lies below a file' : `cannot be made (${code})`
+    throw new AppError('no_workspace', `The workspace ${folder} ${why}; name a folder with --workspace.`, { cause })
   }
 }
 

@@ -15,11 +15,16 @@ export interface AgentProbe {
 export async function probeAgent(model: string | null, env: Env): Promise<AgentProbe> {
   const sandbox = await probeSandbox()
   const sandboxProblem = sandbox.works ? null : sandbox.reason
+  return { ...(await probeModel(model, env)), sandboxProblem }
+}
+
+/** Who would answer, or why nobody can: a name that nobody has, a key or an address that is missing or wrong. */
+export async function probeModel(model: string | null, env: Env): Promise<Pick<AgentProbe, 'model' | 'modelProblem'>> {
   try {
     const spec = chooseModel(model, env)
     await openProvider(spec, env)
-    return { model: modelName(spec), modelProblem: null, sandboxProblem }
+    return { model: modelName(spec), modelProblem: null }
   } catch (error) {
-    return { model: null, modelProblem: errorText(error), sandboxProblem }
+    return { model: null, modelProblem: errorText(error) }
   }
 }

@@ -2,7 +2,7 @@ import pc from 'picocolors'
 import { AGENT_SETTINGS, type AgentSettings, parseAgentConfig } from '../agent/config.ts'
 import { AppError } from '../kit/errors.ts'
 import { jsonLog } from '../kit/log.ts'
-import type { CommandSpec } from './command.ts'
+import type { CommandSpec, Flags } from './command.ts'
 import { banner, fail, reachable, stopOnSignal } from './terminal.ts'
 import { VERSION } from './version.ts'
 
@@ -19,8 +19,8 @@ export const agentCommand: CommandSpec = {
   ],
   async run({ flags, complain }) {
     const { settings, problems } = parseAgentConfig(flags, process.env)
-    complain(problems)
     const { startAgent } = await import('../agent/main.ts')
+    complain([...problems, ...(await modelProblems(settings.model, flags))])
     const log = jsonLog(settings.logLevel)
     let end = (_reason: string) => {}
     const lost = new Promise<string>((resolve) => {
@@ -47,6 +47,15 @@ export const agentCommand: CommandSpec = {
       fail(new AppError('bucket_lost', reason))
     })
   },
+}
+
+/** What is wrong with the model that was asked for, or with the keys that choose one. */
+export async function modelProblems(model: string | null, flags: Flags): Promise<string[]> {
+  const { probeModel } = await import('../agent/main.ts')
+  const { modelProblem } = await probeModel(model, process.env)
+  if (modelProblem === null) return []
+  const source = flags.model !== undefined ? '--model' : model ? 'AGENT_MODEL' : "the environment's model"
+  return [`${source} cannot be used: ${modelProblem}`]
 }
 
 /** A model's name, explained where it is the demo. */

@@ -4,7 +4,7 @@ import pc from 'picocolors'
 import type { RunningAgent } from '../agent/main.ts'
 import { AppError } from '../kit/errors.ts'
 import { jsonLog } from '../kit/log.ts'
-import { modelText } from './agent-command.ts'
+import { modelProblems, modelText } from './agent-command.ts'
 import type { CommandSpec } from './command.ts'
 import { adminText, launchHub } from './hub-command.ts'
 import { banner, type Line, reachable, stopOnSignal } from './terminal.ts'
@@ -24,7 +24,7 @@ export const upCommand: CommandSpec = {
   ],
   async run({ flags, complain }) {
     const { config, problems } = parseUpConfig(flags, process.env)
-    complain(problems)
+    complain([...problems, ...(await modelProblems(config.agent.model, flags))])
     const stops: (() => Promise<void>)[] = []
     const stop = async () => {
       // The last one started goes first: who asks goes before who is asked.

@@ -1,3 +1,5 @@
+import { realpathSync, statSync } from 'node:fs'
+import { join } from 'node:path'
 import { expect, test, vi } from 'vitest'
 import { AGENT_SETTINGS } from '../../src/agent/config.ts'
 import { mistakesAbout, type Program, runCli, temporaryFolder } from '../support/processes.ts'
@@ -69,10 +71,35 @@ for (const [args, env] of [
     },
   )
 
+verifies(
+  'config:errors:all-at-once',
+  'a model that nobody has, or whose key is missing, is among the mistakes',
+  async () => {
+    for (const [args, env, source, says] of [
+      [['agent', '--model', 'zz', '--max-runs', '0'], {}, '--model', /no provider "zz"/],
+      [['agent', '--max-runs', '0'], { AGENT_MODEL: 'openai:x' }, 'AGENT_MODEL', /OPENAI_API_KEY/],
+      [['up', '--model', 'openai:x', '--log-level', 'loud'], {}, '--model', /OPENAI_API_KEY/],
+    ] satisfies [string[], Record<string, string>, string, RegExp][]) {
+      const { code, output } = await run(args, { OPENAI_API_KEY: '', OPENAI_BASE_URL: '', ...env })
+      expect(code, output).toBe(2)
+      expect(mistakesAbout(output, source)).toEqual([expect.stringMatching(says)])
+      expect(output.match(/^ {2}- /gm)).toHaveLength(2)
+      expect(output).not.toMatch(/\n +at /)
+    }
+  },
+)
+
+verifies('agent:start:workspace', 'a workspace that is not there is made', async () => {
+  const folder = temporaryFolder()
+  const program = runCli(['agent', '--addr', '127.0.0.1:0', '--workspace', './deep/work'], { cwd: folder })
+  expect(await bannerLine(program, 'workspace')).toBe(join(realpathSync(folder), 'deep', 'work'))
+  expect(statSync(join(folder, 'deep', 'work')).isDirectory()).toBe(true)
+  expect(program.output()).toContain('has been made')
+})
+
 test.each([
-  [['--workspace', '/no/such/folder'], /--workspace/],
+  [['--workspace', '/etc/passwd/work'], /lies below a file.*--workspace/],
   [['--workspace', '/etc/passwd'], /is a file.*--workspace/],
-  [['--model', 'nobody:knows'], /nobody/],
   [['--mcp-config', '/no/such/file'], /--mcp-config/],
 ])('what cannot work (%j) is told in a sentence, without a stack', async (args, says) => {
   const { code, output } = await run(['agent', '--addr', '127.0.0.1:0', ...args])

@@ -8,7 +8,8 @@ export const agent = {
   },
   'agent:start:workspace': {
     source: 'spec/agent-server-api.md: Start-up options',
-    behaviour: '--workspace names the root of all sessions; the current folder is the default.',
+    behaviour:
+      '--workspace names the root of all sessions, made where it is not there; the current folder is the default.',
   },
   'agent:start:keys': {
     source: 'spec/agent-server-api.md: Start-up options',
