@@ -49,119 +49,145 @@ export function openQueue(
   store: Pick<DeliveryStore, 'settle' | 'flush'>,
   now: () => number,
 ): Queue {
-  const position = { ...start }
-  let outstanding: Outstanding | null = null
-  let lastAnswer = { fromSeq: -1, at: Number.NEGATIVE_INFINITY }
-  let echoesCursor = false
+  return new ClientQueue(start, store, now)
+}
 
-  return {
-    position,
-    bell: `client:${start.clientId}`,
-    advance({ lastSeq, settledSeq, pendingBytes }) {
-      position.lastSeq = Math.max(position.lastSeq, lastSeq)
-      position.settledSeq = Math.max(position.settledSeq, settledSeq)
-      position.sentSeq = Math.max(position.sentSeq, position.settledSeq)
-      position.pendingBytes = pendingBytes
-    },
-    handOut,
-    settleImplicitly() {
-      if (outstanding?.state === 'writing') return settleWritten(outstanding, position.sentSeq)
-      outstanding = null
-      return receive(position.sentSeq, 'assumed')
-    },
-    acknowledge(seq) {
-      const first = !echoesCursor
-      echoesCursor = true
-      if (outstanding && outstanding.toSeq <= seq) outstanding = null
-      const news = receive(seq, 'cursor')
-      if (first && !news) note({})
-      return news
-    },
-    takeBack(seq) {
-      const from = Math.max(seq, position.settledSeq)
-      if (position.sentSeq <= from) return false
-      const failed = { fromSeq: from + 1, toSeq: position.sentSeq }
-      position.sentSeq = from
-      outstanding = null
-      note({ failed: [failed] })
-      return true
-    },
-    used(seq) {
-      const batch = outstanding
-      const inBatch = batch !== null && seq > batch.fromSeq && seq <= batch.toSeq
-      receive(inBatch ? batch.toSeq : seq, 'used')
-      if (inBatch) outstanding = null
-    },
-    repeatedWithin: (fromSeq, ms) => lastAnswer.fromSeq === fromSeq && now() - lastAnswer.at < ms,
+/** A class, since there is one for every client: closures would be made for each. */
+class ClientQueue implements Queue {
+  readonly position: QueuePosition
+  readonly bell: string
+  readonly #store: Pick<DeliveryStore, 'settle' | 'flush'>
+  readonly #now: () => number
+  #outstanding: Outstanding | null = null
+  #lastFromSeq = -1
+  #lastAnswerAt = Number.NEGATIVE_INFINITY
+  #echoesCursor = false
+
+  constructor(start: QueuePosition, store: Pick<DeliveryStore, 'settle' | 'flush'>, now: () => number) {
+    this.position = { ...start }
+    this.bell = `client:${start.clientId}`
+    this.#store = store
+    this.#now = now
   }
 
-  async function settleWritten(pending: Outstanding, upTo: number): Promise<boolean> {
-    // The older answer is on its way. Wait for its end rather than send everything twice; a frozen reader is cut off.
-    await patiently(pending)
-    if (outstanding === pending && pending.state === 'writing') {
-      pending.connection.abort()
-      giveBack(pending)
-    }
-    if (outstanding === pending) outstanding = null
-    // What went out while we waited is not this poll's to judge; what was lost has been taken back.
-    return receive(Math.min(upTo, position.sentSeq), 'assumed')
+  advance({ lastSeq, settledSeq, pendingBytes }: QueuePosition): void {
+    const { position } = this
+    position.lastSeq = Math.max(position.lastSeq, lastSeq)
+    position.settledSeq = Math.max(position.settledSeq, settledSeq)
+    position.sentSeq = Math.max(position.sentSeq, position.settledSeq)
+    position.pendingBytes = pendingBytes
   }
 
-  function handOut(messages: Delivery[], connection: { abort(): void }): Batch {
+  handOut(messages: Delivery[], connection: { abort(): void }): Batch {
+    const { position } = this
     const fromSeq = (messages[0]?.seq ?? 1) - 1
     const toSeq = messages.at(-1)?.seq ?? fromSeq
     const mine: Outstanding = { fromSeq, toSeq, state: 'writing', connection, decided: null }
-    outstanding = mine
-    lastAnswer = { fromSeq, at: now() }
+    this.#outstanding = mine
+    this.#lastFromSeq = fromSeq
+    this.#lastAnswerAt = this.#now()
     position.sentSeq = Math.max(position.sentSeq, toSeq)
     // A read can see a commit before the writer has told of it; the cursor of this answer is ours all the same.
     position.lastSeq = Math.max(position.lastSeq, toSeq)
     return {
       messages,
       toSeq,
-      written() {
+      written: () => {
         if (mine.state === 'written') return
         mine.state = 'written'
         mine.decided?.()
-        if (outstanding === mine) note({})
+        if (this.#outstanding === mine) this.#note({})
       },
-      lost() {
+      lost: () => {
         mine.decided?.()
-        if (outstanding === mine) giveBack(mine)
+        if (this.#outstanding === mine) this.#giveBack(mine)
       },
     }
   }
 
-  /** Back into the queue, in front. */
-  function giveBack(batch: Outstanding): void {
-    outstanding = null
-    const from = Math.max(batch.fromSeq, position.settledSeq)
-    if (batch.toSeq <= from) return
-    position.sentSeq = from
-    note({ failed: [{ fromSeq: from + 1, toSeq: batch.toSeq }] })
-    // The loss must not be forgotten in a crash: the store may already know the batch as sent.
-    void store.flush().catch(() => undefined)
+  settleImplicitly(): boolean | Promise<boolean> {
+    const { sentSeq } = this.position
+    if (this.#outstanding?.state === 'writing') return this.#settleWritten(this.#outstanding, sentSeq)
+    this.#outstanding = null
+    return this.#receive(sentSeq, 'assumed')
   }
 
-  function receive(seq: number, kind: AckKind): boolean {
+  acknowledge(seq: number): boolean {
+    const first = !this.#echoesCursor
+    this.#echoesCursor = true
+    if (this.#outstanding && this.#outstanding.toSeq <= seq) this.#outstanding = null
+    const news = this.#receive(seq, 'cursor')
+    if (first && !news) this.#note({})
+    return news
+  }
+
+  takeBack(seq: number): boolean {
+    const { position } = this
+    const from = Math.max(seq, position.settledSeq)
+    if (position.sentSeq <= from) return false
+    const failed = { fromSeq: from + 1, toSeq: position.sentSeq }
+    position.sentSeq = from
+    this.#outstanding = null
+    this.#note({ failed: [failed] })
+    return true
+  }
+
+  used(seq: number): void {
+    const batch = this.#outstanding
+    const inBatch = batch !== null && seq > batch.fromSeq && seq <= batch.toSeq
+    this.#receive(inBatch ? batch.toSeq : seq, 'used')
+    if (inBatch) this.#outstanding = null
+  }
+
+  repeatedWithin(fromSeq: number, ms: number): boolean {
+    return this.#lastFromSeq === fromSeq && this.#now() - this.#lastAnswerAt < ms
+  }
+
+  async #settleWritten(pending: Outstanding, upTo: number): Promise<boolean> {
+    // The older answer is on its way. Wait for its end rather than send everything twice; a frozen reader is cut off.
+    await patiently(pending)
+    if (this.#outstanding === pending && pending.state === 'writing') {
+      pending.connection.abort()
+      this.#giveBack(pending)
+    }
+    if (this.#outstanding === pending) this.#outstanding = null
+    // What went out while we waited is not this poll's to judge; what was lost has been taken back.
+    return this.#receive(Math.min(upTo, this.position.sentSeq), 'assumed')
+  }
+
+  /** Back into the queue, in front. */
+  #giveBack(batch: Outstanding): void {
+    this.#outstanding = null
+    const from = Math.max(batch.fromSeq, this.position.settledSeq)
+    if (batch.toSeq <= from) return
+    this.position.sentSeq = from
+    this.#note({ failed: [{ fromSeq: from + 1, toSeq: batch.toSeq }] })
+    // The loss must not be forgotten in a crash: the store may already know the batch as sent.
+    void this.#store.flush().catch(() => undefined)
+  }
+
+  #receive(seq: number, kind: AckKind): boolean {
+    const { position } = this
     if (seq <= position.settledSeq) return false
-    const ack = { fromSeq: position.settledSeq + 1, toSeq: seq, kind, at: now() }
+    const ack = { fromSeq: position.settledSeq + 1, toSeq: seq, kind, at: this.#now() }
     position.settledSeq = seq
     position.sentSeq = Math.max(position.sentSeq, seq)
-    note({ acks: [ack] })
+    this.#note({ acks: [ack] })
     return true
   }
 
   /** What is being written is not yet known as sent. */
-  function note({ acks = [], failed = [] }: Partial<Pick<Settlement, 'acks' | 'failed'>>): void {
-    const known = outstanding?.state === 'writing' ? Math.min(outstanding.fromSeq, position.sentSeq) : position.sentSeq
-    store.settle({
-      clientId: position.clientId,
-      sentSeq: Math.max(known, position.settledSeq),
-      settledSeq: position.settledSeq,
+  #note({ acks = [], failed = [] }: Partial<Pick<Settlement, 'acks' | 'failed'>>): void {
+    const { clientId, sentSeq, settledSeq } = this.position
+    const outstanding = this.#outstanding
+    const known = outstanding?.state === 'writing' ? Math.min(outstanding.fromSeq, sentSeq) : sentSeq
+    this.#store.settle({
+      clientId,
+      sentSeq: Math.max(known, settledSeq),
+      settledSeq,
       acks,
       failed,
-      echoesCursor,
+      echoesCursor: this.#echoesCursor,
     })
   }
 }
