@@ -52,6 +52,11 @@ export const agentTools = {
     source: 'design/agent-decisions.md: Tools and sandbox',
     behaviour: 'A workspace that leads out of the root is 422 and not made.',
   },
+  'agent:workspace:too-long': {
+    source: 'design/agent-decisions.md: Tools and sandbox; HTTP, errors (422 wrong field)',
+    behaviour:
+      'A workspace with a name that no folder can have for its length is 422 that says so, and nothing is made.',
+  },
   'agent:workspace:file': {
     source: 'issue 3: What must show (bad input)',
     behaviour: 'A workspace that is a file is 422, and the server does not start on one.',

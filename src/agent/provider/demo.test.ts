@@ -28,6 +28,9 @@ describe('it calls the tool that the words ask for, and says nothing beside it:'
     ['run:\necho a\necho b', 'shell', { command: 'echo a\necho b' }],
     ['plan: tidy up, then list files', 'propose_plan', { plan: 'tidy up, then list files' }],
     ['search for TODO', 'grep', { pattern: 'TODO' }],
+    ['(You were interrupted. See what is done.)\n\nread a.txt', 'read_file', { path: 'a.txt' }],
+    [' (One note.)\n(Another.) \r\n\nplease list files', 'list_dir', { path: '.' }],
+    ['run: (\necho a)\necho b', 'shell', { command: '(\necho a)\necho b' }],
   ] as const)
     verifies('agent:model:demo-calls', JSON.stringify(goal), async () => {
       const events = await collect(demoProvider(), asked(user(goal)))
@@ -58,6 +61,7 @@ describe('any other goal gets words in at least two deltas:', () => {
 describe('after a result it says what it found, in at least two deltas:', () => {
   test.each([
     ['list files', 'a.txt\nb.txt', false, 'There are 2 entries here: a.txt, b.txt.'],
+    ['search for X', 'No line matches.', false, 'I found nothing. No line matches.'],
     ['list files', '(The folder is empty.)', false, 'The folder is empty.'],
     ['read a.txt', 'hello\nyou', false, 'The file has 2 lines. It reads: hello\nyou'],
     ['run: true', '', false, 'shell is done and had nothing to say.'],

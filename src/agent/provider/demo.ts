@@ -76,12 +76,17 @@ function chooseCall({ messages, tools, toolChoice }: ProviderRequest): Call | nu
 }
 
 function readWish(text: string): { tool: string; values: Record<string, string> } | null {
-  const asked = text.trim().replace(/^please,?\s+/i, '')
+  const asked = withoutNotes(text).replace(/^please,?\s+/i, '')
   for (const { words: pattern, tool, values } of RULES) {
     const found = pattern.exec(asked)
     if (found) return { tool, values: values(found) }
   }
   return null
+}
+
+/** A line in parentheses before the goal tells how it came about, and is not what is asked for. */
+function withoutNotes(text: string): string {
+  return text.trim().replace(/^(?:\([^()\n]*\)[ \t\r]*\n\s*)+/, '')
 }
 
 /** Names that a tool may have for a value. */
@@ -114,7 +119,7 @@ function newId(messages: readonly Message[]): string {
 function words({ messages, tools }: ProviderRequest): string {
   const last = messages.at(-1)
   if (last?.role === 'tool') return last.content.map((block) => tellResult(block, messages)).join(' ')
-  const { text } = lastUserText(messages)
+  const text = withoutNotes(lastUserText(messages).text)
   const wish = readWish(text)
   if (wish !== null) return `That needs the tool ${wish.tool}, which I may not call now. ${offer(tools)}`
   return `This is the demo model, which knows only a few rules. You said: "${shorten(text, 200)}". ${HELP}`
@@ -132,6 +137,7 @@ function tellResult(block: ContentBlock, messages: readonly Message[]): string {
   if (text === '') return `${name} is done and had nothing to say.`
   if (name === 'list_dir' && text === '(The folder is empty.)') return 'The folder is empty.'
   const lines = text.split('\n')
+  if (name === 'grep' && text.startsWith('No line match')) return `I found nothing. ${shorten(lines.join(' '), 300)}`
   const one = lines.length === 1
   const entries = one ? 'is 1 entry' : `are ${lines.length} entries`
   const count = one ? '1 line' : `${lines.length} lines`

@@ -26,6 +26,18 @@ verifies('agent:workspace:inside', 'relative paths start at the root, and what i
   expect(await resolveWorkspace(root, join(root, 'c'))).toBe(join(root, 'c'))
 })
 
+verifies('agent:workspace:too-long', async () => {
+  const { root } = folders()
+  const name = 'x'.repeat(300)
+  for (const wish of [name, `a/${name}`, `${name}/a`, join(root, name)])
+    await expect(resolveWorkspace(root, wish)).rejects.toMatchObject({
+      code: 'bad_request',
+      message: expect.stringContaining('too long'),
+      details: { field: 'workspace' },
+    })
+  expect(readdirSync(root)).toEqual([])
+})
+
 test('real paths are compared: a link inside counts as what it leads to, and another way to the root is the root', async () => {
   const { root, outside } = folders()
   mkdirSync(join(root, 'real'))
