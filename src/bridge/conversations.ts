@@ -1,4 +1,5 @@
 import { AgentClientError } from '../client/agent-client.ts'
+import { modelProblem } from '../client/model-problem.ts'
 import { type ChatCommand, chatCommand } from './chat-words.ts'
 import { openSlots } from './slots.ts'
 import { splitAnswer } from './split-answer.ts'
@@ -161,25 +162,10 @@ export function openConversations(options: ConversationsOptions): Conversations 
     return `The model is ${chosen ?? own ?? "the agent's own"}. "/model <name>" chooses another, "/model default" goes back.`
   }
 
-  /**
-   * Why the agent does not take a model; null when it does, or cannot be asked now: then the next run shows. A session is
-   * the only thing that a model can be tried on without asking it anything; it goes again at once. Under a key, so that a
-   * bridge that is killed in between finds it and takes it away.
-   */
-  async function problemWith(model: string, { id, n }: Taken): Promise<string | null> {
-    const { signal } = stopping
-    try {
-      const idempotencyKey = `${state.id}-${id}.${n}-model`
-      const made = await agent.createSession(
-        { model, title: `/model ${model}`.slice(0, 200) },
-        { idempotencyKey, signal },
-      )
-      await agent.remove(made.session_id, { signal })
-      return null
-    } catch (error) {
-      signal.throwIfAborted()
-      return error instanceof AgentClientError && error.status === 422 ? error.message : null
-    }
+  /** Why the agent does not take a model; null when it does, or cannot be asked now. */
+  function problemWith(model: string, { id, n }: Taken): Promise<string | null> {
+    const idempotencyKey = `${state.id}-${id}.${n}-model`
+    return modelProblem(agent, model, { idempotencyKey, signal: stopping.signal })
   }
 
   /** A plan may be decided in the console, or expire: then its run has gone on. */

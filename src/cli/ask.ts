@@ -1,5 +1,6 @@
-import { type AgentClient, agentClient } from '../client/agent-client.ts'
+import { type AgentClient, AgentClientError, agentClient } from '../client/agent-client.ts'
 import { type HubAdmin, hubAdmin } from '../client/hub-client.ts'
+import { AppError } from '../kit/errors.ts'
 import { readHttpUrl, readSecret, type Setting } from '../kit/settings.ts'
 import { withProgress } from './progress.ts'
 
@@ -56,4 +57,16 @@ export function askHub<T>(
 /** A client of the agent server that the settings name. */
 export function agentOf({ agent, agentKey }: { agent: string; agentKey: string | null }): AgentClient {
   return agentClient({ url: agent, apiKey: agentKey ?? undefined })
+}
+
+/** Tells of a key that the agent server misses, or does not take, by the name it has here. */
+export function namingKey(agentKey: string | null): (error: unknown) => never {
+  return (error) => {
+    if (!(error instanceof AgentClientError) || error.status !== 401) throw error
+    const text =
+      agentKey === null
+        ? 'The agent server wants a key; set AGENT_KEY in the environment to one of its keys.'
+        : 'The agent server does not accept the key in AGENT_KEY; set it to one of its keys.'
+    throw new AppError(error.code, text, { cause: error })
+  }
 }

@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import type { AgentClient, NewSession } from '../client/agent-client.ts'
 import { AppError } from '../kit/errors.ts'
 import { readSwitch, type Setting } from '../kit/settings.ts'
-import { ASK_AGENT, agentOf } from './ask.ts'
+import { ASK_AGENT, agentOf, namingKey } from './ask.ts'
 import { type ChatInput, openChatInput } from './chat-input.ts'
 import { chatScreen } from './chat-screen.ts'
 import { chat } from './chat-session.ts'
@@ -58,11 +58,13 @@ export const chatCommand: CommandSpec = {
       return (await agent.createSession(session)).session_id
     }
     const start = values.last ? newest(agent) : values.session === null ? newSession() : Promise.resolve(values.session)
-    const sessionId = await withProgress(`asking the agent at ${values.agent}`, start)
+    const nameKey = namingKey(values.agentKey)
+    const sessionId = await withProgress(`asking the agent at ${values.agent}`, start).catch(nameKey)
     const screen = chatScreen({ write: (out) => void process.stdout.write(out), json: values.json })
     const input = words.length > 0 ? goalAlone(words.join(' ')) : openChatInput()
     if (input.interactive) screen.note(`Session ${sessionId}. /help tells what can be said; Ctrl-D leaves.`)
-    const allWell = await chat({ agent, input, screen, sessionId, newSession, model: values.model, edit: editor() })
+    const talk = { agent, input, screen, sessionId, newSession, model: values.model, edit: editor() }
+    const allWell = await chat(talk).catch(nameKey)
     input.close()
     if (input.interactive) screen.note(`Go on with:  switchboard chat --session ${sessionId}`)
     process.exitCode = allWell ? 0 : 1

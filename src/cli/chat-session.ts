@@ -1,4 +1,5 @@
 import { type AgentClient, AgentClientError, type AgentEvent } from '../client/agent-client.ts'
+import { modelProblem } from '../client/model-problem.ts'
 import { type PlanWord, planWord } from '../client/plan-word.ts'
 import { errorText } from '../kit/errors.ts'
 import type { ChatInput } from './chat-input.ts'
@@ -49,14 +50,21 @@ export async function chat(options: ChatOptions): Promise<boolean> {
       sessionId = await options.newSession()
       screen.note(`A new session: ${sessionId}`)
     } else if (command === '/model') {
-      model = argument === '' || argument === 'default' ? null : argument
-      screen.note(model === null ? "The agent's own model answers." : `${model} answers from now on.`)
+      await chooseModel(argument === '' || argument === 'default' ? null : argument)
     } else {
       const order = model === null ? {} : { model }
       await follow(agent.runAndFollow(sessionId, text, order))
     }
   }
   return allWell
+
+  /** One that the agent does not take is told at once, and not by every goal that follows. */
+  async function chooseModel(wanted: string | null): Promise<void> {
+    const problem = wanted === null ? null : await modelProblem(agent, wanted)
+    if (problem !== null) return screen.note(`${problem} The model stays as it was.`)
+    model = wanted
+    screen.note(model === null ? "The agent's own model answers." : `${model} answers from now on.`)
+  }
 
   /** A session that is at work, or waits for a plan, is gone on with first. */
   async function catchUp(): Promise<void> {

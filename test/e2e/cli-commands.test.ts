@@ -182,6 +182,34 @@ verifies(['cli:chat:streams', 'cli:chat:plan', 'cli:chat:resume'], async () => {
   )
 })
 
+verifies('cli:chat:model', async () => {
+  const agent = await startTestAgent()
+  const input = '/model zz\nlist files\n/model openai:x\n/model demo\nlist files\n/model\n'
+  const { code, output } = await run(['chat'], { env: { AGENT_URL: agent.url }, input })
+  expect(output).toMatch(/^There is no provider "zz".*The model stays as it was\.\n· list_dir/)
+  expect(output).toMatch(/OPENAI_API_KEY.*The model stays as it was\.\ndemo answers from now on\.\n· list_dir/)
+  expect(output).toContain("The agent's own model answers.")
+  expect(code).toBe(0)
+  expect((await agent.call('GET', '/sessions')).body).toHaveLength(1)
+})
+
+verifies('cli:chat:key', async () => {
+  const agent = await startTestAgent({ authKeys: ['right'] })
+  const talk = (args: string[], env: Record<string, string> = {}) =>
+    run(['chat', ...args, 'hello'], { env: { AGENT_URL: agent.url, ...env } })
+  for (const args of [[], ['--last'], ['--session', crypto.randomUUID()]]) {
+    const missing = await talk(args)
+    expect([missing.code, missing.output]).toEqual([
+      1,
+      expect.stringMatching(/^The agent server wants a key; set AGENT_KEY /),
+    ])
+  }
+  expect((await talk([], { AGENT_KEY: 'wrong' })).output).toMatch(
+    /^The agent server does not accept the key in AGENT_KEY/,
+  )
+  expect((await talk([], { AGENT_KEY: 'right' })).code).toBe(0)
+})
+
 verifies('cli:chat:interrupt', async () => {
   const script = {
     turns: [{ match: 'slow', steps: [{ text: 'I begin.' }, { stall: 'forever' as const }] }],

@@ -150,6 +150,11 @@ export const product = {
     source: CLI,
     behaviour: 'A plan can be approved, approved with changes or rejected in the terminal.',
   },
+  'cli:chat:model': {
+    source: CLI,
+    behaviour: 'A model that the agent does not take is told when it is chosen, and the one before goes on.',
+  },
+  'cli:chat:key': { source: CLI, behaviour: 'A key that is missing or wrong is told by its name, AGENT_KEY.' },
   'cli:chat:interrupt': { source: CLI, behaviour: 'Ctrl-C cancels the run under way and not the program.' },
   'cli:chat:resume': { source: CLI, behaviour: '`switchboard chat --last` and --session go on with a session.' },
   'cli:doctor:advice': {
