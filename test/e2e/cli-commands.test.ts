@@ -106,12 +106,12 @@ verifies(['cli:status:glance', 'cli:json:everywhere'], async () => {
 })
 
 verifies('cli:doctor:advice', async () => {
-  const [hubPort, agentPort] = [await freePort(), await freePort()]
+  const [hub, agentAt, sim] = [await freePort(), await freePort(), await freePort()].map((port) => `127.0.0.1:${port}`)
   const agent = await startTestAgent()
   const folder = temporaryFolder()
   const file = join(folder, 'a-file')
   writeFileSync(file, '')
-  const fine = await run(['doctor', '--hub-addr', `127.0.0.1:${hubPort}`, '--agent-addr', `127.0.0.1:${agentPort}`])
+  const fine = await run(['doctor', `--hub-addr=${hub}`, `--agent-addr=${agentAt}`, `--sim-addr=${sim}`])
   expect(fine.output).toContain('"switchboard up" will work here.')
   expect(fine.code).toBe(0)
   for (const check of [
