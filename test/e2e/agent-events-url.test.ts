@@ -1,59 +1,30 @@
 import { expect } from 'vitest'
 import { temporaryFolder } from '../support/processes.ts'
+import { expectOwnEvents } from '../support/queued-events.ts'
 import { startRedis } from '../support/servers/redis.ts'
-import { namesOf, type SeenEvent, startTestAgent, type TestAgentOptions } from '../support/test-agent.ts'
+import { startTestAgent } from '../support/test-agent.ts'
 import { verifies } from '../support/verifies.ts'
 
-/** Works until it is cancelled; whatever else is asked gets a word. */
-const SCRIPT = [
-  { match: 'wait', steps: [{ text: 'so far' }, { stall: 'forever' as const }] },
-  { match: 'short', steps: [{ text: 'There you are.' }] },
-]
 const LONG_MS = 120_000
-const runsOf = (events: readonly SeenEvent[]) => [...new Set(events.map(({ data }) => data.run_id))]
 
-const STORES: Record<string, () => Promise<{ settings: TestAgentOptions; remove(): Promise<void> }>> = {
-  memory: async () => ({ settings: {}, remove: async () => {} }),
-  SQLite: async () => ({ settings: { dataDir: temporaryFolder() }, remove: async () => {} }),
+const STORES: Record<string, () => Promise<void>> = {
+  memory: () => expectOwnEvents({}),
+  SQLite: () => expectOwnEvents({ dataDir: temporaryFolder() }),
   Redis: async () => {
     const redis = await startRedis([])
-    return { settings: { redisUrl: redis.url }, remove: async () => redis.remove() }
+    try {
+      await expectOwnEvents({ redisUrl: redis.url })
+    } finally {
+      await redis.remove()
+    }
   },
 }
 
-for (const [name, open] of Object.entries(STORES))
+for (const [name, run] of Object.entries(STORES))
   verifies(
     ['agent:run:events-url', 'agent:events:of-run'],
     `events_url of a run that waits shows that run alone (${name})`,
-    async () => {
-      const { settings, remove } = await open()
-      const agent = await startTestAgent({ script: SCRIPT, ...settings })
-      try {
-        const id = await agent.session()
-        await agent.run(id, 'wait')
-        const queued = await agent.run(id, 'short', { on_busy: 'enqueue' })
-        const early = await agent.events(`${queued.events_url}&until=done`)
-        const next = await agent.run(id, 'wait', { on_busy: 'interrupt' })
-        const interrupting = await agent.events(next.events_url)
-        const begun = await interrupting.until('partial_message')
-        expect(runsOf(begun)).toEqual([next.run_id])
-        await agent.call('POST', `/sessions/${id}/cancel`)
-        expect(runsOf(await interrupting.until('done'))).toEqual([next.run_id])
-
-        const told = await early.until('never')
-        expect(namesOf(told)).toEqual(['message', 'done'])
-        expect(runsOf(told)).toEqual([queued.run_id])
-        // The same later, and nothing once its done is known, though another run is under way.
-        await agent.run(id, 'wait')
-        const late = await agent.events(`${queued.events_url}&until=done`)
-        expect(await late.until('never')).toEqual(told)
-        const headers = { 'last-event-id': String(told.at(-1)?.id) }
-        expect((await agent.call('GET', `${queued.events_url}&until=done`, { headers })).status).toBe(204)
-      } finally {
-        await agent.stop()
-        await remove()
-      }
-    },
+    run,
     LONG_MS,
   )
 
