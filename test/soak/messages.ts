@@ -76,7 +76,9 @@ async function pollForEver({ hubUrl, dice, ledger, polling }: MessageLoad, token
   const replies = new Set<Promise<void>>()
   let cursor = ''
   while (!polling.aborted) {
-    const cut = dice.chance(CUT_SHARE) ? AbortSignal.timeout(dice.below(200)) : undefined
+    // Not before it has a cursor: by the protocol an empty one, said again, takes what was sent before as received.
+    const mayCut = cursor !== '' && dice.chance(CUT_SHARE)
+    const cut = mayCut ? AbortSignal.timeout(dice.below(200)) : undefined
     try {
       const answer = await relay.poll(cursor, cut === undefined ? polling : AbortSignal.any([cut, polling]))
       cursor = answer.cursor
