@@ -30,6 +30,11 @@ describe('a violation is caught:', () => {
     ['reading the environment', 'src/hub/config.ts', `const level = process.env.LEVEL`],
     ['reading the environment by import', 'src/hub/config.ts', `import { env } from 'node:process'`],
     ['ending the process', 'src/kit/log.ts', `  process.exit(1)`],
+    [
+      'a timeout that gets lost',
+      'src/hub/x.ts',
+      `const end = AbortSignal.any([\n  gone,\n  AbortSignal.timeout(5),\n])`,
+    ],
     ['an ending that is not .ts', 'src/kit/tail.ts', `import { ring } from './doorbell.js'`],
     ['the product importing a test', 'src/kit/tail.ts', `import { contract } from './doorbell.contract.ts'`],
     ['the product importing from test/', 'src/kit/tail.ts', `import { gate } from '../../test/support/gate.ts'`],

@@ -1,7 +1,7 @@
 import type { CursorRelay, RelayMessage } from '../client/cursor-relay.ts'
 import { HubClientError } from '../client/hub-client.ts'
 import type { Log } from '../kit/log.ts'
-import { backoff, sleep } from '../kit/retry.ts'
+import { backoff, sleep, timeLimit } from '../kit/retry.ts'
 import { withoutMention } from './chat-words.ts'
 import { type BridgeRecord, type BridgeState, conversationName, type Taken } from './state.ts'
 import { besideText } from './texts.ts'
@@ -36,10 +36,7 @@ export async function takeMessages(options: InboxOptions, signal: AbortSignal): 
       continue
     }
     try {
-      const { messages, cursor } = await relay.poll(
-        state.cursor,
-        AbortSignal.any([signal, AbortSignal.timeout(POLL_MS)]),
-      )
+      const { messages, cursor } = await relay.poll(state.cursor, timeLimit(POLL_MS, signal))
       if (pause.failures > 0) log.info('the hub answers again')
       pause.reset()
       const batch = takenOf(messages)

@@ -1,7 +1,7 @@
 import type { CursorRelay } from '../client/cursor-relay.ts'
 import { HubClientError } from '../client/hub-client.ts'
 import type { Log } from '../kit/log.ts'
-import { backoff, sleep } from '../kit/retry.ts'
+import { backoff, sleep, timeLimit } from '../kit/retry.ts'
 import { TEXTS } from './texts.ts'
 
 /** One message to a user. */
@@ -46,7 +46,7 @@ export function openOutgoing({ relay, contextOf, log, firstRetryMs = FIRST_RETRY
       for (let copies = 0; ; ) {
         signal.throwIfAborted()
         try {
-          await relay.send(sent, AbortSignal.any([signal, AbortSignal.timeout(CALL_MS)]))
+          await relay.send(sent, timeLimit(CALL_MS, signal))
           return
         } catch (error) {
           signal.throwIfAborted()

@@ -216,6 +216,11 @@ describe('replaceText', () => {
       expect(replaceText(raw, 'x')).toBe(raw)
   })
 
+  test('replaces a number that is too long to be one', () => {
+    const raw = '{"item_list":[{"text_item":{"text":9007199254740992}}]}'
+    expect(replaceText(raw, 'hi')).toBe(raw.replace('9007199254740992', '"hi"'))
+  })
+
   test('what was put in is what is read back, whatever it is', () => {
     const items = fc.array(item(), { minLength: 1 })
     fc.assert(

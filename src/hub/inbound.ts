@@ -74,7 +74,8 @@ export function replaceText(raw: string, text: string): string {
   for (const item of spans(raw, list.valueStart)) {
     const textItem = spans(raw, item.valueStart).findLast(({ key }) => key === 'text_item')
     const value = textItem && spans(raw, textItem.valueStart).findLast(({ key }) => key === 'text')
-    if (value && raw[value.valueStart] === '"')
+    // Read as firstText reads it: a number too long for a double counts as text.
+    if (value && typeof parseLossless(raw.slice(value.valueStart, value.end)) === 'string')
       return raw.slice(0, value.valueStart) + JSON.stringify(text) + raw.slice(value.end)
   }
   return raw

@@ -142,10 +142,9 @@ verifies('sends:slow:none-accepted', 'what waited too long for its turn is a 503
       return call.pass().then(() => ({ upstreamId: '1' }))
     },
   })
-  const first = send('first')
-  const second = send('second')
-  expect(await refusal(second)).toMatchObject({ code: 'upstream_down', details: { send_state: 'failed' } })
-  expect(await refusal(first)).toMatchObject({ code: 'upstream_down', details: { send_state: 'unknown' } })
+  const [first, second] = await Promise.all([refusal(send('first')), refusal(send('second'))])
+  expect(first).toMatchObject({ code: 'upstream_down', details: { send_state: 'unknown' } })
+  expect(second).toMatchObject({ code: 'upstream_down', details: { send_state: 'failed' } })
   expect(lane.size).toBe(0)
   answer((n) => ({ upstreamId: String(n) }))
   call.open()

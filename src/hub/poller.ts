@@ -1,6 +1,6 @@
 import { once } from 'node:events'
 import type { Log } from '../kit/log.ts'
-import { backoff, sleep } from '../kit/retry.ts'
+import { backoff, sleep, timeLimit } from '../kit/retry.ts'
 import type { Link } from './link.ts'
 import { type Upstream, type UpstreamBatch, UpstreamError } from './upstream/port.ts'
 
@@ -75,7 +75,7 @@ export async function pollUpstream(
   /** Says that the bot is there. What the service answers to it matters little; that it answers shows a link. */
   async function greet(): Promise<void> {
     try {
-      await upstream.notify('start', AbortSignal.any([signal, AbortSignal.timeout(NOTIFY_TIMEOUT_MS)]))
+      await upstream.notify('start', timeLimit(NOTIFY_TIMEOUT_MS, signal))
     } catch (error) {
       if (signal.aborted) throw error
       // With nobody there a poll is of no use. All else the poll decides: some services have no such call.

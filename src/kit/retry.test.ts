@@ -1,5 +1,7 @@
+import { setFlagsFromString } from 'node:v8'
+import { runInNewContext } from 'node:vm'
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
-import { backoff, sleep } from './retry.ts'
+import { backoff, sleep, timeLimit } from './retry.ts'
 
 describe('backoff', () => {
   test('doubles from the first pause to the longest and stays there', () => {
@@ -75,3 +77,33 @@ describe('sleep', () => {
     expect(removed.mock.calls.map(([, listener]) => listener)).toEqual(added.mock.calls.map(([, listener]) => listener))
   })
 })
+
+describe('timeLimit', () => {
+  test('aborts when the time is up, also after garbage was collected', async () => {
+    const stop = new AbortController()
+    const ends = Array.from({ length: 20 }, () => endOf(timeLimit(100, stop.signal)))
+    // What was made in one turn is held until the turn is over.
+    await new Promise(setImmediate)
+    collectGarbage()
+    for (const reason of await Promise.all(ends)) expect(reason).toMatchObject({ name: 'TimeoutError' })
+  })
+
+  test('aborts with any of its signals, and at once with one that has aborted', () => {
+    const stop = new AbortController()
+    const limit = timeLimit(1_000_000, new AbortController().signal, stop.signal)
+    stop.abort('enough')
+    expect(limit.reason).toBe('enough')
+    expect(timeLimit(1_000_000, stop.signal).reason).toBe('enough')
+  })
+})
+
+function endOf(signal: AbortSignal): Promise<unknown> {
+  return new Promise((resolve) => signal.addEventListener('abort', () => resolve(signal.reason), { once: true }))
+}
+
+function collectGarbage(): void {
+  setFlagsFromString('--expose-gc')
+  const collect: unknown = runInNewContext('gc')
+  if (typeof collect !== 'function') throw new Error('no garbage collector to call')
+  collect()
+}

@@ -45,6 +45,16 @@ export function sleep(ms: number, signal?: AbortSignal): Promise<void> {
   })
 }
 
+/**
+ * Aborts after `ms`, or with any of the signals. Node 20 forgets an `AbortSignal.timeout` that only an `AbortSignal.any`
+ * refers to once garbage is collected, and such a call would wait for ever: here the timer itself holds the signal.
+ */
+export function timeLimit(ms: number, ...signals: AbortSignal[]): AbortSignal {
+  const late = new AbortController()
+  setTimeout(() => late.abort(new DOMException(`took longer than ${ms} ms`, 'TimeoutError')), ms).unref()
+  return AbortSignal.any([late.signal, ...signals])
+}
+
 /** Resolves when `signal` aborts. */
 export function aborted(signal: AbortSignal): Promise<void> {
   return new Promise((resolve) => {

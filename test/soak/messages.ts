@@ -1,6 +1,6 @@
 import { cursorRelay } from '../../src/client/cursor-relay.ts'
 import { hubAdmin } from '../../src/client/hub-client.ts'
-import { sleep } from '../../src/kit/retry.ts'
+import { sleep, timeLimit } from '../../src/kit/retry.ts'
 import type { RunningSim } from '../../src/sim/main.ts'
 import type { Dice } from '../support/dice.ts'
 
@@ -78,9 +78,9 @@ async function pollForEver({ hubUrl, dice, ledger, polling }: MessageLoad, token
   while (!polling.aborted) {
     // Not before it has a cursor: by the protocol an empty one, said again, takes what was sent before as received.
     const mayCut = cursor !== '' && dice.chance(CUT_SHARE)
-    const cut = mayCut ? AbortSignal.timeout(dice.below(200)) : undefined
+    const cut = mayCut ? timeLimit(dice.below(200), polling) : undefined
     try {
-      const answer = await relay.poll(cursor, cut === undefined ? polling : AbortSignal.any([cut, polling]))
+      const answer = await relay.poll(cursor, cut ?? polling)
       cursor = answer.cursor
       for (const { text, contextToken } of answer.messages) {
         const number = Number(NUMBER.exec(text)?.[1])
@@ -91,7 +91,7 @@ async function pollForEver({ hubUrl, dice, ledger, polling }: MessageLoad, token
         void reply.finally(() => replies.delete(reply))
       }
     } catch {
-      if (cut?.aborted) ledger.cuts += 1
+      if (cut?.aborted && !polling.aborted) ledger.cuts += 1
       else await sleep(50, polling)
     }
   }

@@ -42,6 +42,9 @@ const CONFINED: { packages: RegExp; to: RegExp; says: string }[] = [
 const PROCESS =
   /\bprocess\.(?:env|argv|exit)\b|^import\s[^'"]*\b(?:env|argv|exit|process)\b[^'"]*\sfrom\s+['"](?:node:)?process['"]/m
 
+/** Node 20 collects such a timeout as garbage, and the call it bounds waits for ever. */
+const LOST_TIMEOUT = /\bAbortSignal\.any\(\[[^\]]*\bAbortSignal\.timeout\(/
+
 /** The one package that a file of kit may know. */
 const KIT_PACKAGES: Record<string, RegExp> = {
   'http.ts': /^fastify$/,
@@ -75,6 +78,7 @@ function badImports({ path, text }: SourceFile): string[] {
   )
   const touched = isCommandLine(path) ? null : PROCESS.exec(withoutComments(text))
   if (touched) problems.push(`has «${touched[0]}»: only the command line touches the process`)
+  if (LOST_TIMEOUT.test(withoutComments(text))) problems.push('a timeout inside any() is lost in Node 20: timeLimit()')
   return problems.map((problem) => `${path}: ${problem}`)
 }
 

@@ -2,6 +2,7 @@ import { lookup } from 'node:dns/promises'
 import { isIP } from 'node:net'
 import { Type } from 'typebox'
 import { AppError, errorText } from '../../kit/errors.ts'
+import { timeLimit } from '../../kit/retry.ts'
 import { printable } from './clean-text.ts'
 import { defineTool, done, refused } from './define-tool.ts'
 import { htmlToText } from './html-text.ts'
@@ -34,7 +35,7 @@ export function webFetch({ allowNetwork, resolve = resolveName, fetch = pinnedFe
     off: allowNetwork ? undefined : 'The server was started without --allow-network.',
     async run({ url }, { signal }) {
       if (!allowNetwork) return refused('There is no network: the server was started without --allow-network.')
-      const limited = AbortSignal.any([signal, AbortSignal.timeout(LIMIT_MS)])
+      const limited = timeLimit(LIMIT_MS, signal)
       let at = readUrl(url)
       for (let hop = 0; hop <= MAX_REDIRECTS; hop += 1) {
         const address = await checkedAddress(at, resolve)

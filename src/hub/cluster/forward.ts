@@ -2,7 +2,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http'
 import { pipeline } from 'node:stream/promises'
 import { Agent, type Dispatcher } from 'undici'
 import { AppError } from '../../kit/errors.ts'
-import { sleep } from '../../kit/retry.ts'
+import { sleep, timeLimit } from '../../kit/retry.ts'
 import { checker } from '../../kit/schema.ts'
 import { GetUpdatesBody } from '../../wire/relay.ts'
 import type { FailedRequest } from '../http/errors.ts'
@@ -80,7 +80,7 @@ export function openForwarder(options: ForwarderOptions): Forwarder {
     response.once('close', () => gone.abort())
     const patienceMs = waits ? POLL_PATIENCE_MS : CALL_PATIENCE_MS
     const end = waits ? AbortSignal.any([gone.signal, drained.signal]) : gone.signal
-    const patience = AbortSignal.any([end, AbortSignal.timeout(patienceMs)])
+    const patience = timeLimit(patienceMs, end)
     const body = await keepBody(request)
     for (;;) {
       const url = await leader(patience)
