@@ -93,6 +93,24 @@ verifies('delivery:implicit:other-connection', async () => {
 })
 
 verifies(
+  ['delivery:cursor:never-echoed', 'delivery:cursor:same-again'],
+  'what is read and thrown away comes again to a client with a cursor, not to one that never had any',
+  async () => {
+    const hub = await startTestHub({ holdMs: 100 })
+    const token = await hub.register('bot')
+    const poll = (get_updates_buf: string) => hub.poll(token, { get_updates_buf })
+    await hub.say('ann', 'one')
+    expect(contents(await poll(''))).toEqual(['one'])
+    const second = await poll('')
+    expect(contents(second)).toEqual([])
+    const cursor: string = second.body.get_updates_buf
+    await hub.say('ann', 'two')
+    expect(contents(await poll(cursor))).toEqual(['two'])
+    expect(contents(await poll(cursor))).toEqual(['two'])
+  },
+)
+
+verifies(
   ['relay:errors:displaced', 'relay:errors:displaced-damped', 'delivery:poll:none-to-older'],
   'two cursorless pollers on one token: the newest wins, no hot loop, no message twice',
   async () => {
