@@ -125,6 +125,22 @@ verifies(['bridge:command:new', 'bridge:command:model'], async () => {
   expect(await sessionsOf(bridge)).toHaveLength(2)
 })
 
+verifies(
+  'bridge:command:model',
+  'a model that is no longer to be had is told of once, and the own one answers again',
+  async () => {
+    const first = await startTestBridge({ agentOptions: { env: { OPENAI_API_KEY: 'for-a-test' } } })
+    first.say('ann', '/model openai:gpt-any')
+    expect((await heard(first, 'ann', 1)).at(-1)).toMatch(/ the model is openai:gpt-any\.$/)
+    await first.stop()
+    const other = await startTestBridge({ hub: first.hub, dataDir: first.folder })
+    other.say('ann', 'hello')
+    expect((await heard(other, 'ann', 2)).at(-1)).toContain('OPENAI_API_KEY')
+    other.say('ann', 'hello again')
+    expect((await heard(other, 'ann', 3)).at(-1)).toMatch(HELP)
+  },
+)
+
 verifies('bridge:empty:told', async () => {
   const bridge = await startTestBridge({ agentOptions: { script: PLANS } })
   bridge.say('ann', ' \n\u3000')
