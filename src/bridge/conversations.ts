@@ -110,7 +110,8 @@ export function openConversations(options: ConversationsOptions): Conversations 
     if (command.name === 'model') {
       if (command.model === null) return currentModel(conversation.model)
       const model = command.model.toLowerCase() === 'default' ? null : command.model
-      const problem = model === null ? null : await problemWith(model, message)
+      // One that is chosen already was tried: after a restart the same command gets the same answer.
+      const problem = model === null || model === conversation.model ? null : await problemWith(model, message)
       if (problem !== null) return TEXTS.modelRefused(problem)
       await append({ t: 'model', user, model })
       return TEXTS.model(model)
