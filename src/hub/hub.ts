@@ -21,6 +21,7 @@ import { type NamedRecipient, type Recipient, recipientFinder } from './recipien
 import { openRegistry, type Registry } from './registry.ts'
 import { type BudgetLimits, openSendBudget, type SendBudget } from './send-budget.ts'
 import type { HubStore } from './store/port.ts'
+import { BACKLOG_BATCH } from './storing.ts'
 import { createTraffic, type Traffic } from './traffic.ts'
 import { type QrService, UpstreamError } from './upstream/port.ts'
 
@@ -96,8 +97,7 @@ export interface Hub {
 const EXPIRE_EVERY_MS = 60_000
 const PRUNE_EVERY_MS = 60 * 60_000
 const CALL_MS = 10_000
-/** An upstream answer with this many messages has more behind it: then polls may wait this long, and get more at once. */
-const BACKLOG_BATCH = 50
+/** With more behind an upstream answer polls may wait this long, and get more at once. */
 const BACKLOG_HOLD_MS = 50
 const NO_LIMITS = { sendsPerContext: 0, replyWindowMs: 0, accountSends: 0, accountWindowMs: 300_000 }
 const BOUNDS = {

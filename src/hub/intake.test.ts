@@ -44,7 +44,7 @@ async function startIntake(names: string[], { online = names, prefix = '/' } = {
     at,
     message,
     idOf,
-    take: (...messages: string[]) => intake.take({ messages, cursor: null }),
+    take: (...messages: string[]) => intake.take([intake.read({ messages, cursor: null })]),
     /** Every stored message, oldest first, as `reason > clients`. */
     async routes() {
       const all = await store.messages.list({ limit: 100 })
@@ -282,10 +282,10 @@ test('what happens is told after the commit, and not when the commit fails', asy
     onStored: () => order.push('told'),
   })
   const batch = { messages: [message('hi')], cursor: 'c1' }
-  await expect(intake.take(batch)).rejects.toThrow('the disk is full')
+  await expect(intake.take([intake.read(batch)])).rejects.toThrow('the disk is full')
   expect([order, await store.messages.cursor('main', 'test')]).toEqual([[], ''])
   works = true
-  await intake.take(batch)
+  await intake.take([intake.read(batch)])
   expect([order, await store.messages.cursor('main', 'test')]).toEqual([['committed', 'told'], 'c1'])
 })
 

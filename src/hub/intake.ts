@@ -20,9 +20,19 @@ export interface IntakeOptions {
   onStored: (result: IngestResult, batch: IngestBatch) => void
 }
 
+/** An upstream batch that was looked through. */
+export interface ReadBatch extends UpstreamBatch {
+  at: number
+  /** For each message what could be read, or why it could not. */
+  inbounds: (Inbound | string)[]
+}
+
 /** Takes upstream batches: reads, routes and keeps them in one commit, then tells. */
 export interface Intake {
-  take(batch: UpstreamBatch): Promise<void>
+  /** Looks through a batch; nothing is kept by it. */
+  read(batch: UpstreamBatch): ReadBatch
+  /** Keeps batches that follow each other, in one commit. */
+  take(batches: readonly ReadBatch[]): Promise<void>
   /** Where a text from this user would go now; nothing is changed. */
   dryRun(userId: string, text: string): Promise<Routing>
 }
@@ -32,23 +42,27 @@ export function createIntake(options: IntakeOptions): Intake {
   const routable = routableClients(registry, account)
 
   return {
-    async take({ messages, cursor }) {
+    read(batch) {
       const at = now()
+      return { ...batch, at, inbounds: batch.messages.map((source) => tryToRead(source, at)) }
+    },
+    async take(batches) {
+      const last = batches.at(-1)
+      if (last === undefined) return
       const clients = routable()
-      const inbounds = messages.map((source) => tryToRead(source, at))
-      const users = new Set(inbounds.flatMap((inbound) => (typeof inbound === 'string' ? [] : inbound.userId)))
-      // A `/use` in this batch counts for the user's next message in it.
-      const chosen: Chosen = await store.conversations.chosen(account, users)
+      // A `/use` in these batches counts for the user's next message in them.
+      const chosen: Chosen = await store.conversations.chosen(account, new Set(batches.flatMap(usersOf)))
       const entries: IngestEntry[] = []
-      for (const [index, inbound] of inbounds.entries()) {
-        if (typeof inbound === 'string') entries.push(setAside(messages[index] ?? '', inbound, at))
-        else if (inbound.fromBot) entries.push(entry(inbound, { state: 'suppressed', reason: 'bot_echo' }))
-        else entries.push(await entryFor(inbound, at, clients, chosen))
-      }
+      for (const { at, messages, inbounds } of batches)
+        for (const [index, inbound] of inbounds.entries()) {
+          if (typeof inbound === 'string') entries.push(setAside(messages[index] ?? '', inbound, at))
+          else if (inbound.fromBot) entries.push(entry(inbound, { state: 'suppressed', reason: 'bot_echo' }))
+          else entries.push(await entryFor(inbound, at, clients, chosen))
+        }
       const batch: IngestBatch = {
         account,
-        cursor: cursor === null ? null : { source: options.cursorSource, value: cursor },
-        now: at,
+        cursor: last.cursor === null ? null : { source: options.cursorSource, value: last.cursor },
+        now: last.at,
         entries,
         bounds: options.bounds,
       }
@@ -76,6 +90,10 @@ export function createIntake(options: IntakeOptions): Intake {
     const chosenId = chosen.get(userId.toLowerCase()) ?? null
     return { clients, chosenId, quotedId, prefix: options.prefix, linkText: options.linkText() }
   }
+}
+
+function usersOf({ inbounds }: ReadBatch): string[] {
+  return inbounds.flatMap((inbound) => (typeof inbound === 'string' ? [] : inbound.userId))
 }
 
 /** Whom users chose, by their ids in lower case. */

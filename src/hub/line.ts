@@ -5,7 +5,8 @@ import { openLane } from './lane.ts'
 import { type Link, linkText, openLink } from './link.ts'
 import { type Outbound, type OutboundOptions, openOutbound } from './outbound.ts'
 import { pollUpstream } from './poller.ts'
-import type { HubStore } from './store/port.ts'
+import type { HubStore, InboxStore } from './store/port.ts'
+import type { AccountInbox } from './storing.ts'
 import { openTyping, type Typing } from './typing.ts'
 import { type Upstream, UpstreamError } from './upstream/port.ts'
 
@@ -98,12 +99,22 @@ export function openLine(options: LineOptions): Line {
       current = to
       const cursor = await store.messages.cursor(account, source)
       const stop = new AbortController()
-      const keep = intakeFor(source).take
       const onStoring = (works: boolean) => {
         isStoring = works
       }
       const ended = pollUpstream(
-        { upstream: to, link, keep, cursor, after: options.pollAfter, now, log, onStoring, ...options.retry },
+        {
+          upstream: to,
+          link,
+          intake: intakeFor(source),
+          inbox: inboxOf(store.inbox, account, source),
+          cursor,
+          after: options.pollAfter,
+          now,
+          log,
+          onStoring,
+          ...options.retry,
+        },
         stop.signal,
       )
       polling = { stop, ended }
@@ -139,6 +150,15 @@ export function openLine(options: LineOptions): Line {
     await to
       ?.notify('stop', AbortSignal.timeout(GOODBYE_MS))
       .catch(() => log.debug('the service did not take the goodbye', { account }))
+  }
+}
+
+function inboxOf(inbox: InboxStore | null, account: string, source: string): AccountInbox | null {
+  if (inbox === null) return null
+  return {
+    keep: (entry) => inbox.keep(account, { ...entry, source }),
+    due: (cursor) => inbox.due(account, source, cursor),
+    clear: () => inbox.clear(account),
   }
 }
 

@@ -27,8 +27,9 @@ interface Script {
   polls?: Poll[]
   later?: Poll
   notify?: () => Promise<void>
-  keep?: PollerOptions['keep']
+  keep?: (batches: readonly UpstreamBatch[]) => Promise<void>
   cursor?: string
+  inbox?: PollerOptions['inbox']
 }
 
 function startPoller({
@@ -37,6 +38,7 @@ function startPoller({
   notify = async () => {},
   keep = async () => {},
   cursor = '',
+  inbox = null,
 }: Script) {
   /** What was done, in order: `notify`, `poll <cursor>`, `keep <messages>`. */
   const done: string[] = []
@@ -58,10 +60,14 @@ function startPoller({
         },
       },
       link,
-      keep(one) {
-        done.push(`keep ${one.messages.join()}`)
-        return keep(one)
+      intake: {
+        read: (one) => ({ ...one, at: 0, inbounds: [] }),
+        take(batches) {
+          done.push(`keep ${batches.flatMap(({ messages }) => messages).join()}`)
+          return keep(batches)
+        },
       },
+      inbox,
       cursor,
       now: Date.now,
       log: silentLog,
@@ -124,14 +130,14 @@ test('a batch that cannot be stored is tried again and again, without a poll in 
   const kept: UpstreamBatch[] = []
   const { done, polls } = startPoller({
     polls: [() => batch('c1', 'a')],
-    async keep(one) {
+    async keep(batches) {
       tries += 1
       if (tries < 20) throw new Error('the disk is full')
-      kept.push(one)
+      kept.push(...batches)
     },
   })
   await vi.advanceTimersByTimeAsync(120_000)
-  expect(kept).toEqual([batch('c1', 'a')])
+  expect(kept).toMatchObject([batch('c1', 'a')])
   expect(polls()).toEqual(['poll ', 'poll c1'])
   expect(done.filter((one) => one === 'keep a')).toHaveLength(20)
 })

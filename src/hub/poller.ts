@@ -2,27 +2,26 @@ import { once } from 'node:events'
 import type { Log } from '../kit/log.ts'
 import { backoff, sleep, timeLimit } from '../kit/retry.ts'
 import type { Link } from './link.ts'
+import { openStoring, type StoringOptions } from './storing.ts'
 import { type Upstream, type UpstreamBatch, UpstreamError } from './upstream/port.ts'
 
 export interface PollerOptions {
   upstream: Pick<Upstream, 'poll' | 'notify'>
   link: Link
-  /** Keeps a batch and its cursor in one commit; the next poll comes only after it. */
-  keep: (batch: UpstreamBatch) => Promise<void>
+  intake: StoringOptions['intake']
+  inbox?: StoringOptions['inbox']
   cursor: string
   /** Nothing is asked of the service before this. */
   after?: Promise<unknown> | undefined
   now: () => number
   log: Log
-  /** Told when batches cannot be stored, and when they can again. */
-  onStoring?: (works: boolean) => void
+  onStoring?: StoringOptions['onStoring']
   firstRetryMs?: number
   mostRetryMs?: number
 }
 
 const FIRST_RETRY_MS = 1_000
 const MOST_RETRY_MS = 30_000
-const MOST_COMMIT_RETRY_MS = 5_000
 const NOTIFY_TIMEOUT_MS = 10_000
 /** After a failure a poll that has been open this long counts as a link that works. */
 const IN_FLIGHT_MEANS_UP_MS = 1_500
@@ -30,12 +29,13 @@ const IN_FLIGHT_MEANS_UP_MS = 1_500
 const QUICK_ANSWER_MS = 250
 const MOST_QUICK_PAUSE_MS = 1_000
 
-/** Polls the service until `signal` aborts: one poll at a time, each after the batch before it is safe. Never throws. */
+/** Polls the service until `signal` aborts: one poll at a time, each after what came before it is safe. Never throws. */
 export async function pollUpstream(
-  { upstream, link, keep, cursor: start, after, now, log, ...retry }: PollerOptions,
+  { upstream, link, intake, inbox, cursor: start, after, now, log, onStoring, ...retry }: PollerOptions,
   signal: AbortSignal,
 ): Promise<void> {
   const pause = backoff({ firstMs: retry.firstRetryMs ?? FIRST_RETRY_MS, mostMs: retry.mostRetryMs ?? MOST_RETRY_MS })
+  const storing = openStoring({ intake, inbox, link, now, log, onStoring }, signal)
   let cursor = start
   let loginRetried = false
   let quickAnswers = 0
@@ -48,7 +48,8 @@ export async function pollUpstream(
   /** The last call was never answered: that the next one is open shows nothing. */
   let timedOut = false
 
-  if (after) await Promise.race([after, once(signal, 'abort')])
+  cursor = await storing.recover(start)
+  if (after && !signal.aborted) await Promise.race([after, once(signal, 'abort')])
   while (!signal.aborted) {
     try {
       if (announce) await greet()
@@ -61,16 +62,19 @@ export async function pollUpstream(
       openMeansUpMs = IN_FLIGHT_MEANS_UP_MS
       pause.reset()
       loginRetried = false
-      if (batch.messages.length > 0 || (batch.cursor !== null && batch.cursor !== cursor)) await keepForSure(batch)
+      if (batch.messages.length > 0 || (batch.cursor !== null && batch.cursor !== cursor))
+        await storing.take(batch, cursor)
+      else await storing.rest()
       const isNews = batch.messages.length > 0 && batch.cursor !== null && batch.cursor !== cursor
       quickAnswers = !isNews && now() - pollStartedAt < QUICK_ANSWER_MS ? quickAnswers + 1 : 0
       if (quickAnswers > 1) await sleep(Math.min(MOST_QUICK_PAUSE_MS, 25 * 2 ** Math.min(quickAnswers, 10)), signal)
       cursor = batch.cursor ?? cursor
     } catch (error) {
-      if (signal.aborted) return
+      if (signal.aborted) break
       await recover(error)
     }
   }
+  await storing.ended()
 
   /** Says that the bot is there. What the service answers to it matters little; that it answers shows a link. */
   async function greet(): Promise<void> {
@@ -96,28 +100,6 @@ export async function pollUpstream(
       return await upstream.poll(cursor, signal)
     } finally {
       settled.abort()
-    }
-  }
-
-  /** The service does not repeat a batch: keep trying to store it, and do not poll meanwhile. */
-  async function keepForSure(batch: UpstreamBatch): Promise<void> {
-    const commitPause = backoff({ firstMs: 50, mostMs: MOST_COMMIT_RETRY_MS })
-    for (let tries = 0; ; tries += 1) {
-      try {
-        await keep(batch)
-        if (tries > 0) {
-          link.pollCompleted()
-          retry.onStoring?.(true)
-        }
-        return
-      } catch (error) {
-        const delayMs = commitPause.next()
-        log.error('batch could not be stored; trying again', { messages: batch.messages.length, error })
-        link.failed('reconnecting', 'messages cannot be stored; check the disk of the data directory', now() + delayMs)
-        retry.onStoring?.(false)
-        await sleep(delayMs, signal)
-        if (signal.aborted) throw error
-      }
     }
   }
 

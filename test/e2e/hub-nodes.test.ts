@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, expect } from 'vitest'
+import { openInbox } from '../../src/hub/store/inbox.ts'
 import { startHubCluster } from '../support/hub-cluster.ts'
 import { register, say } from '../support/numbered-messages.ts'
 import { freePort, runCli, temporaryFolder, untilAnswers } from '../support/processes.ts'
@@ -60,6 +61,14 @@ verifies(
     await alone.stop()
 
     const migrate = () => runCli(['migrate', '--data-dir', dir], { env: { RELAY_DATABASE_URL: databaseUrl } })
+    // As after a crash in a backlog.
+    const inbox = openInbox(dir)
+    await inbox.keep('default', { source: 'any', after: '', cursor: 'c1', messages: ['{}'] })
+    const early = migrate()
+    expect(await early.ended).toBe(1)
+    expect(early.output()).toContain('start it once more, stop it, then migrate')
+    await inbox.clear('default')
+    await inbox.close()
     const first = migrate()
     expect(await first.ended, first.output()).toBe(0)
     const second = migrate()

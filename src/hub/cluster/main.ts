@@ -1,6 +1,7 @@
 import { hkdfSync } from 'node:crypto'
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { hostname } from 'node:os'
+import { AppError } from '../../kit/errors.ts'
 import { isLocalCaller, listenPlain, plainServer } from '../../kit/http.ts'
 import type { Log } from '../../kit/log.ts'
 import { createMetrics } from '../../kit/metrics.ts'
@@ -13,6 +14,7 @@ import { hubErrorAnswer } from '../http/errors.ts'
 import { openReceipts } from '../http/receipts.ts'
 import { credentialsKey } from '../key-file.ts'
 import { type HubKeys, type HubService, openHubService, type RunningHub, urlOf } from '../main.ts'
+import { inboxHolds } from '../store/inbox.ts'
 import { openReplica, seedLog } from '../store/replica.ts'
 import { prepareDatabase } from './database.ts'
 import { isPoll, openForwarder } from './forward.ts'
@@ -30,8 +32,14 @@ const FINISHED_WITHIN_MS = 2_000
 /** For other nodes to tell what became of the last answers. */
 const TOLD_WITHIN_MS = 1_000
 const UPLOAD_MS = 10 * 60_000
-/** Copies a data directory into a database, as {@link copyIntoLog} says. */
-export function migrateToPostgres(migration: Migration): Promise<void> {
+
+/** Copies a data directory into a database, as {@link copyIntoLog} says. Fails with `inbox_not_empty` after a crash. */
+export async function migrateToPostgres(migration: Migration): Promise<void> {
+  if (await inboxHolds(migration.dataDir)) {
+    const text =
+      'The hub ended with messages that are not sorted into its database yet; start it once more, stop it, then migrate.'
+    throw new AppError('inbox_not_empty', text)
+  }
   return copyIntoLog(migration, seedLog)
 }
 

@@ -13,8 +13,14 @@ import { readHubId } from './schema.ts'
 const PRUNE_STEP_ROWS = 500
 
 /** The store's ports over a connection to read from and a writer. `close` closes both. */
-export function hubStore(db: Db, writer: HubWriter, close: () => Promise<void>): HubStore {
+export function hubStore(
+  db: Db,
+  writer: HubWriter,
+  close: () => Promise<void>,
+  inbox: HubStore['inbox'] = null,
+): HubStore {
   return {
+    inbox,
     hubId: readHubId(db),
     close,
     clients: {

@@ -32,6 +32,8 @@ export interface HubStore {
   readonly conversations: ConversationStore
   readonly sends: SendStore
   readonly credentials: CredentialStore
+  /** Null where one commit is all that is wanted before the service is asked for more. */
+  readonly inbox: InboxStore | null
   /** A random id made with the store, so that a cursor of another hub is told from ours. */
   readonly hubId: string
   /** Writes what is still lazy, then closes. */
@@ -169,6 +171,29 @@ export interface SendStore {
     quote: { upstreamId?: string; text?: string },
     now: number,
   ): Promise<number | null>
+}
+
+/** How many answers of an account the inbox holds. The one after that takes the place of the first, which must be stored by then. */
+export const INBOX_PLACES = 8
+
+/** Answers of the service, as they came: durable in one short write, so that the next can be asked for while they are stored. */
+export interface InboxStore {
+  /** Durable when it resolves. */
+  keep(account: string, entry: InboxEntry): Promise<void>
+  /** What was kept and is not stored yet, in order. Where the store stands shows what that is: each entry says where it was asked from. */
+  due(account: string, source: string, cursor: string): Promise<InboxEntry[]>
+  /** All that was kept is stored: forgets it. */
+  clear(account: string): Promise<void>
+}
+
+/** An answer of the service. */
+export interface InboxEntry {
+  /** Names the service and bot that the cursors belong to. */
+  source: string
+  /** The cursor it was asked for with. */
+  after: string
+  cursor: string
+  messages: string[]
 }
 
 /** The logins of the bot accounts, encrypted: the store sees nothing of what is in them. */

@@ -1,6 +1,7 @@
 import { type OpenSqlite, openSqlite } from '../../kit/sqlite/open.ts'
 import { hubStore } from './hub-store.ts'
 import { hubWriter } from './hub-writer.ts'
+import { openInbox } from './inbox.ts'
 import type { Call } from './operations.ts'
 import type { HubStore } from './port.ts'
 
@@ -23,7 +24,8 @@ export const WRITER_THREAD = import.meta.url.endsWith('.ts')
 export async function openSqliteStore({ dir, lazyMs = 50 }: SqliteStoreOptions): Promise<HubStore> {
   const opened = await openSqlite<Call>({ dir, database: 'hub.db', service: 'hub', thread: WRITER_THREAD })
   try {
-    return sqliteStoreOn(opened, lazyMs)
+    const inbox = openInbox(dir)
+    return sqliteStoreOn({ ...opened, close: (drain) => opened.close(drain).finally(inbox.close) }, lazyMs, inbox)
   } catch (error) {
     await opened.close(async () => {})
     throw error
@@ -31,7 +33,7 @@ export async function openSqliteStore({ dir, lazyMs = 50 }: SqliteStoreOptions):
 }
 
 /** A store on a database that is open. */
-export function sqliteStoreOn(opened: OpenSqlite<Call>, lazyMs = 50): HubStore {
+export function sqliteStoreOn(opened: OpenSqlite<Call>, lazyMs = 50, inbox: HubStore['inbox'] = null): HubStore {
   const writer = hubWriter({ commit: opened.commit, lazyMs })
-  return hubStore(opened.db, writer, () => opened.close(writer.drain))
+  return hubStore(opened.db, writer, () => opened.close(writer.drain), inbox)
 }

@@ -1,0 +1,131 @@
+import { hash } from 'node:crypto'
+import { type FileHandle, mkdir, open, readdir, readFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { INBOX_PLACES, type InboxEntry, type InboxStore } from './port.ts'
+
+const FOLDER = 'inbox'
+
+/** What an account has open. */
+interface Places {
+  files: (FileHandle | undefined)[]
+  next: number
+}
+
+/**
+ * Answers of the service as they came, a file each. A place is written over only when what it held is stored, so a crash
+ * in the middle of it loses nothing that was told. Nothing is made before it is needed.
+ */
+export function openInbox(dir: string): InboxStore & { close(): Promise<void> } {
+  const folder = join(dir, FOLDER)
+  const accounts = new Map<string, Places>()
+
+  return {
+    async keep(account, entry) {
+      const places = placesOf(account)
+      const at = places.next % INBOX_PLACES
+      const file = places.files[at] ?? (await openPlace(account, at))
+      places.files[at] = file
+      const text = Buffer.from(JSON.stringify(entry))
+      const head = Buffer.from(`${text.length} ${hash('sha256', text)}\n`)
+      await writeWhole(file, Buffer.concat([head, text]))
+      await file.datasync()
+      places.next += 1
+    },
+    async due(account, source, cursor) {
+      const entries = (await readAll(account)).filter((entry) => entry.source === source)
+      const due: InboxEntry[] = []
+      for (let at = cursor; ; ) {
+        const next = entries.find((entry) => entry.after === at && !due.includes(entry))
+        if (next === undefined) return due
+        due.push(next)
+        at = next.cursor
+      }
+    },
+    async clear(account) {
+      for (const at of await placesUsed(account)) {
+        const places = placesOf(account)
+        const file = places.files[at] ?? (await openPlace(account, at))
+        places.files[at] = file
+        await file.truncate()
+      }
+    },
+    async close() {
+      for (const { files } of accounts.values()) for (const file of files) await file?.close()
+      accounts.clear()
+    },
+  }
+
+  function placesOf(account: string): Places {
+    const known = accounts.get(account)
+    if (known !== undefined) return known
+    const made: Places = { files: [], next: 0 }
+    accounts.set(account, made)
+    return made
+  }
+
+  async function openPlace(account: string, at: number): Promise<FileHandle> {
+    await mkdir(folder, { recursive: true, mode: 0o700 })
+    const path = join(folder, nameOf(account, at))
+    const file = await open(path, 'r+').catch(() => open(path, 'wx+', 0o600))
+    // The name of a new file has to be there after a crash, too.
+    for (const one of [folder, dir]) await syncFolder(one)
+    return file
+  }
+
+  async function placesUsed(account: string): Promise<number[]> {
+    const names = await namesIn(folder)
+    return Array.from({ length: INBOX_PLACES }, (_, at) => at).filter((at) => names.includes(nameOf(account, at)))
+  }
+
+  async function readAll(account: string): Promise<InboxEntry[]> {
+    const used = await placesUsed(account)
+    const texts = await Promise.all(used.map((at) => readFile(join(folder, nameOf(account, at)))))
+    return texts.flatMap((bytes) => readEntry(bytes) ?? [])
+  }
+}
+
+/** True when answers may be in there that were kept and not stored. */
+export async function inboxHolds(dir: string): Promise<boolean> {
+  const folder = join(dir, FOLDER)
+  const names = await namesIn(folder)
+  const files = await Promise.all(names.map((name) => readFile(join(folder, name))))
+  return files.some((bytes) => readEntry(bytes) !== null)
+}
+
+/** Nothing when there is no such folder. */
+async function namesIn(folder: string): Promise<string[]> {
+  try {
+    return await readdir(folder)
+  } catch (error) {
+    if (error instanceof Error && 'code' in error && error.code === 'ENOENT') return []
+    throw error
+  }
+}
+
+function nameOf(account: string, at: number): string {
+  return `${Buffer.from(account).toString('base64url')}.${at}`
+}
+
+async function writeWhole(file: FileHandle, bytes: Buffer): Promise<void> {
+  for (let written = 0; written < bytes.length; )
+    written += (await file.write(bytes, written, bytes.length - written, written)).bytesWritten
+}
+
+async function syncFolder(path: string): Promise<void> {
+  const folder = await open(path, 'r')
+  try {
+    await folder.sync()
+  } finally {
+    await folder.close()
+  }
+}
+
+/** Null for one that was never whole: it was not told to anyone, so the service has it still. */
+function readEntry(bytes: Buffer): InboxEntry | null {
+  const end = bytes.indexOf('\n')
+  const [length, digest] = bytes.toString('latin1', 0, Math.max(0, end)).split(' ')
+  const text = bytes.subarray(end + 1, end + 1 + Number(length))
+  if (end === -1 || text.length !== Number(length) || hash('sha256', text) !== digest) return null
+  const entry: InboxEntry = JSON.parse(text.toString())
+  return entry
+}

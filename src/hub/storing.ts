@@ -1,0 +1,145 @@
+import type { Log } from '../kit/log.ts'
+import { backoff, sleep } from '../kit/retry.ts'
+import type { Intake, ReadBatch } from './intake.ts'
+import type { Link } from './link.ts'
+import { INBOX_PLACES, type InboxEntry } from './store/port.ts'
+import type { UpstreamBatch } from './upstream/port.ts'
+
+/** Stores what the service answers, in its order, however long it takes. */
+export interface Storing {
+  /** Stores what an earlier run had kept and not stored; gives the cursor to go on with. */
+  recover(cursor: string): Promise<string>
+  /** Resolves when the service may be asked for more: the batch cannot be lost any more. */
+  take(batch: UpstreamBatch, after: string): Promise<void>
+  /** Nothing came: what was kept on the way is let go of when it is stored. */
+  rest(): Promise<void>
+  /** Resolves when nothing is under way any more. What could not be stored stays kept. */
+  ended(): Promise<void>
+}
+
+export interface StoringOptions {
+  intake: Pick<Intake, 'read' | 'take'>
+  /** Where answers may wait for that; null: nowhere. */
+  inbox?: AccountInbox | null | undefined
+  link: Pick<Link, 'pollCompleted' | 'failed'>
+  now: () => number
+  log: Log
+  /** Told when batches cannot be stored, and when they can again. */
+  onStoring?: ((works: boolean) => void) | undefined
+}
+
+/** The inbox of one account and service. */
+export interface AccountInbox {
+  keep(entry: Omit<InboxEntry, 'source'>): Promise<void>
+  due(cursor: string): Promise<InboxEntry[]>
+  clear(): Promise<void>
+}
+
+/** An answer with this many messages has more behind it. */
+export const BACKLOG_BATCH = 50
+/** As many may wait as are being stored: together they have a place each. */
+const MOST_WAITING = INBOX_PLACES / 2
+const MOST_COMMIT_RETRY_MS = 5_000
+
+/**
+ * While there is no backlog an answer is stored before the next is asked for. With one behind it, it is kept as it came,
+ * which takes a single short write, and stored while the next is on its way: several in one commit when they have gathered.
+ */
+export function openStoring(options: StoringOptions, signal: AbortSignal): Storing {
+  const { intake, inbox = null, link, now, log, onStoring } = options
+  let waiting: ReadBatch[] = []
+  let working: Promise<void> | null = null
+  /** The commit that is under way, with all that had gathered before it. */
+  let step = Promise.resolve()
+  let used = false
+
+  return {
+    async recover(cursor) {
+      if (inbox === null) return cursor
+      let at = cursor
+      await forSure(async () => {
+        const due = await inbox.due(at)
+        await intake.take(due.map(intake.read))
+        at = due.at(-1)?.cursor ?? at
+        await inbox.clear()
+      }).catch(() => undefined)
+      return at
+    },
+    async take(batch, after) {
+      if (!(await isKept(batch, after))) {
+        await rest()
+        return store([intake.read(batch)])
+      }
+      waiting.push(intake.read(batch))
+      working ??= work()
+      if (waiting.length >= MOST_WAITING) await step
+    },
+    rest,
+    async ended() {
+      await working
+    },
+  }
+
+  async function isKept({ messages, cursor }: UpstreamBatch, after: string): Promise<boolean> {
+    // Without a cursor of its own it would not be found again.
+    if (inbox === null || messages.length < BACKLOG_BATCH || cursor === null || cursor === after) return false
+    try {
+      used = true
+      await inbox.keep({ after, cursor, messages })
+      return true
+    } catch (error) {
+      log.error('an answer could not be kept on its way; it is stored before the next is asked for', { error })
+      return false
+    }
+  }
+
+  async function work(): Promise<void> {
+    try {
+      while (waiting.length > 0) {
+        step = store(waiting)
+        waiting = []
+        await step
+      }
+    } catch {
+      // Given up, since all of it is: it is in the inbox, for the next start.
+    } finally {
+      working = null
+    }
+  }
+
+  async function rest(): Promise<void> {
+    await working
+    if (!used || signal.aborted) return
+    used = false
+    await inbox
+      ?.clear()
+      .catch((error: unknown) => log.error('what was kept on its way could not be let go of', { error }))
+  }
+
+  /** The service does not repeat what it has answered. */
+  function store(batches: readonly ReadBatch[]): Promise<void> {
+    return forSure(() => intake.take(batches))
+  }
+
+  /** Tries until it is done; fails only when all is to end. */
+  async function forSure(work: () => Promise<void>): Promise<void> {
+    const pause = backoff({ firstMs: 50, mostMs: MOST_COMMIT_RETRY_MS })
+    for (let tries = 0; ; tries += 1) {
+      try {
+        await work()
+        if (tries > 0) {
+          link.pollCompleted()
+          onStoring?.(true)
+        }
+        return
+      } catch (error) {
+        const delayMs = pause.next()
+        log.error('messages could not be stored; trying again', { error })
+        link.failed('reconnecting', 'messages cannot be stored; check the disk of the data directory', now() + delayMs)
+        onStoring?.(false)
+        await sleep(delayMs, signal)
+        if (signal.aborted) throw error
+      }
+    }
+  }
+}
