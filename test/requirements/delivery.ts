@@ -23,16 +23,16 @@ export const delivery = {
     behaviour: 'The next upstream poll starts only after the batch is durable.',
   },
   'delivery:inbox:kept-first': {
-    source: 'docs/decisions/0033-answers-are-kept-while-others-are-stored.md',
+    source: 'design/relay-decisions.md: Delivery 1, as changed by decision 0033',
     behaviour:
       'An answer with a backlog behind it is durable as it came before the next is asked for, and stored meanwhile.',
   },
   'delivery:inbox:bounded': {
-    source: 'docs/decisions/0033-answers-are-kept-while-others-are-stored.md',
+    source: 'design/relay-decisions.md: Delivery 1, as changed by decision 0033',
     behaviour: 'No more answers are asked for than can be kept until they are stored.',
   },
   'delivery:inbox:recovered': {
-    source: 'docs/decisions/0033-answers-are-kept-while-others-are-stored.md',
+    source: 'design/relay-decisions.md: Delivery 1, as changed by decision 0033',
     behaviour:
       'What was kept and not stored when the hub died is stored at its next start, once, before the service is asked.',
   },
