@@ -151,3 +151,28 @@ test('queued runs of other sessions wait for room among all that run', async () 
     .toEqual(['finished', 'running'])
   await bench.runner.stop()
 })
+
+test('a session that cannot be read now holds up neither a start nor the others', async () => {
+  const store = memoryStore()
+  let isAway = true
+  const transcript: typeof store.log.transcript = async (id) => {
+    if (id === 's2' && isAway)
+      throw new AppError('store_failed', 'The object store cannot be used now; try again shortly.')
+    return store.log.transcript(id)
+  }
+  const bench = await runnerBench(STALLS, { store: { ...store, log: { ...store.log, transcript } } })
+  for (const id of ['s2', 's3']) {
+    await store.sessions.create({ ...bench.session, id }, null)
+    const { claim } = await store.runs.admit(newRun('a', id), REFUSE)
+    if (claim) await store.leases.release(claim)
+  }
+  const statuses = async () =>
+    Promise.all(['s2', 's3'].map(async (id) => (await store.runs.list(id)).map(({ status }) => status).join()))
+  expect(await bench.runner.recover()).toBe(2)
+  expect(await statuses()).toEqual(['running', 'finished'])
+  await bench.runner.sweep()
+  expect(await statuses()).toEqual(['running', 'finished'])
+  isAway = false
+  await bench.runner.sweep()
+  expect(await statuses()).toEqual(['finished', 'finished'])
+})

@@ -86,11 +86,11 @@ export function sessionRunner(options: SessionRunnerOptions): SessionRunner {
     decide,
     async recover() {
       const left = await store.runs.unfinished()
-      for (const session of left) await endAbandoned(session)
+      await forEach(left, endAbandoned)
       return left.length
     },
     async sweep() {
-      for (const session of await store.runs.unfinished()) await pickUp(session)
+      await forEach(await store.runs.unfinished(), pickUp)
     },
     async forget(sessionId) {
       leaving.add(sessionId)
@@ -258,6 +258,18 @@ export function sessionRunner(options: SessionRunnerOptions): SessionRunner {
     } catch (error) {
       const isDecided = error instanceof AppError && ['no_plan', 'plan_decided', 'not_found'].includes(error.code)
       if (!isDecided) throw error
+    }
+  }
+
+  /** What cannot be read of one session now (its objects may be away) holds up no other, nor a start: it is tried again. */
+  async function forEach(sessions: readonly Session[], work: (session: Session) => Promise<void>): Promise<void> {
+    for (const session of sessions) {
+      try {
+        await work(session)
+      } catch (error) {
+        if (!isStoreFailure(error)) throw error
+        log.warn('an unfinished session must wait', { sessionId: session.id, error: errorText(error) })
+      }
     }
   }
 

@@ -1,5 +1,5 @@
 import { hash } from 'node:crypto'
-import { parseLossless, spans, withoutMembers } from '../kit/lossless-json.ts'
+import { parseLossless, type Span, spans, withoutMembers } from '../kit/lossless-json.ts'
 
 /** What the hub reads off an upstream message; everything else passes through unread. */
 export interface Inbound {
@@ -30,30 +30,33 @@ const LAST_TIME_MS = 8.64e15 // the last one a Date can hold
 
 /** Reads one raw message; a string says why it cannot be read. */
 export function readInbound(source: string, nowMs: number): Inbound | string {
-  const message = asFields(parseLossless(source))
-  if (message === null) return 'not an object'
+  const members = spans(source)
+  // Without them most messages have no number that is too long to be one, and are read at once.
+  const raw = withoutMembers(source, CUT, members)
+  const message = parseLossless(raw)
+  if (!isFields(message)) return 'not an object'
   const userId = message.from_user_id
   if (typeof userId !== 'string' || userId === '' || userId.length > MAX_USER_ID) return 'no from_user_id'
   const list = message.item_list ?? []
   if (!Array.isArray(list)) return 'item_list is no list'
-  const items = list.map(asFields)
-  if (!items.every((item) => item !== null)) return 'item_list holds something that is no item'
+  const items: unknown[] = list
+  if (!items.every(isFields)) return 'item_list holds something that is no item'
 
   const createdMs = timeOf(message.create_time_ms)
   const { content, msgType } = contentOf(items)
+  const upstreamToken = memberOf(source, members, 'context_token')
   return {
-    upstreamId: idText(message.message_id),
+    upstreamId: idText(memberOf(source, members, 'message_id')),
     fingerprint: fingerprint(message, items),
     userId,
-    upstreamToken:
-      typeof message.context_token === 'string' && message.context_token !== '' ? message.context_token : null,
+    upstreamToken: typeof upstreamToken === 'string' && upstreamToken !== '' ? upstreamToken : null,
     fromBot: message.message_type === FROM_BOT,
     text: firstText(items),
     content,
     msgType,
     timestamp: Math.floor((createdMs ?? nowMs) / 1000),
     quote: quoteOf(items),
-    raw: withoutMembers(source, CUT),
+    raw,
   }
 }
 
@@ -85,7 +88,7 @@ function contentOf(items: Fields[]): { content: string; msgType: MsgType } {
   const text = firstText(items)
   if (text !== null && text !== '') return { content: text, msgType: 'text' }
   for (const item of items) {
-    const transcript = asFields(item.voice_item)?.text
+    const transcript = fieldsOf(item.voice_item)?.text
     if (typeof transcript === 'string' && transcript !== '') return { content: transcript, msgType: 'text' }
   }
   for (const item of items) {
@@ -96,13 +99,13 @@ function contentOf(items: Fields[]): { content: string; msgType: MsgType } {
 }
 
 function label(msgType: MsgType, item: Fields): string {
-  const name = asFields(item.file_item)?.file_name
+  const name = fieldsOf(item.file_item)?.file_name
   return msgType === 'file' && typeof name === 'string' && name !== '' ? `[file: ${name}]` : `[${msgType}]`
 }
 
 function firstText(items: Fields[]): string | null {
   for (const item of items) {
-    const text = asFields(item.text_item)?.text
+    const text = fieldsOf(item.text_item)?.text
     if (typeof text === 'string') return text
   }
   return null
@@ -110,11 +113,11 @@ function firstText(items: Fields[]): string | null {
 
 function quoteOf(items: Fields[]): Inbound['quote'] {
   for (const item of items) {
-    const reference = asFields(item.ref_msg)
+    const reference = fieldsOf(item.ref_msg)
     if (reference === null) continue
-    const quoted = asFields(reference.message_item)
+    const quoted = fieldsOf(reference.message_item)
     const upstreamId = idText(reference.svr_id) ?? idText(quoted?.msg_id)
-    const text = quoted && asFields(quoted.text_item)?.text
+    const text = quoted && fieldsOf(quoted.text_item)?.text
     return { ...(upstreamId === null ? {} : { upstreamId }), ...(typeof text === 'string' ? { text } : {}) }
   }
   return null
@@ -143,6 +146,15 @@ function idText(id: unknown): string | null {
   return typeof id === 'string' && id !== '' && id !== '0' && id.length <= 128 ? id : null
 }
 
-function asFields(value: unknown): Fields | null {
-  return typeof value === 'object' && value !== null && !Array.isArray(value) ? { ...value } : null
+function memberOf(source: string, members: readonly Span[], key: string): unknown {
+  const member = members.findLast((span) => span.key === key)
+  return member && parseLossless(source.slice(member.valueStart, member.end))
+}
+
+function fieldsOf(value: unknown): Fields | null {
+  return isFields(value) ? value : null
+}
+
+function isFields(value: unknown): value is Fields {
+  return typeof value === 'object' && value !== null && !Array.isArray(value)
 }

@@ -83,9 +83,8 @@ export function rawElements(text: string): string[] {
   return spans(text).map((span) => text.slice(span.valueStart, span.end))
 }
 
-/** The object `text` without the members named; everything else stays as it was, to the digit. */
-export function withoutMembers(text: string, keys: ReadonlySet<string>): string {
-  const all = spans(text)
+/** The object `text` without the members named; everything else stays as it was, to the digit. `all`: its members. */
+export function withoutMembers(text: string, keys: ReadonlySet<string>, all: readonly Span[] = spans(text)): string {
   if (!all.some((span) => keys.has(span.key))) return text.trim()
   const kept = all.filter((span) => !keys.has(span.key)).map((span) => text.slice(span.start, span.end))
   return `{${kept.join(',')}}`
