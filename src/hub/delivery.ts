@@ -1,7 +1,7 @@
 import { type Due, sharedDeadlines } from '../kit/deadlines.ts'
 import type { Doorbell } from '../kit/doorbell.ts'
 import { AppError } from '../kit/errors.ts'
-import { awaitBatch, type Reader } from '../kit/tail.ts'
+import { BatchWaiter } from '../kit/tail.ts'
 import { type Cursor, readCursor, writeCursor } from './cursor.ts'
 import type { Client, ContextOwner, DeathReason, Delivery, QueuePosition } from './model.ts'
 import { type Batch, openQueue, type Queue } from './queue.ts'
@@ -89,7 +89,7 @@ interface Waiters {
 }
 
 /** One poll that is being served. A class, since thousands of them wait: closures would be made for each. */
-class LivePoll implements Due, Reader<Delivery> {
+class LivePoll extends BatchWaiter<Delivery> implements Due {
   readonly poll: Poll
   readonly queue: Queue
   readonly #desk: Waiters
@@ -101,20 +101,12 @@ class LivePoll implements Due, Reader<Delivery> {
   /** It acknowledged something that the store must know before more goes out. */
   isUnsaved = false
   dueAt = 0
-  #waiting: { stop(): void } | null = null
 
   constructor(poll: Poll, queue: Queue, desk: Waiters) {
+    super()
     this.poll = poll
     this.queue = queue
     this.#desk = desk
-  }
-
-  wait(doorbell: Doorbell): void {
-    this.#waiting = awaitBatch(doorbell, this.queue.bell, this)
-  }
-
-  stop(): void {
-    this.#waiting?.stop()
   }
 
   onDue(): void {
@@ -211,7 +203,7 @@ export async function openDelivery(options: DeliveryOptions): Promise<DeliveryDe
     else {
       me.poll.connection.onClose(() => me.stop())
       deadlines.add(me)
-      me.wait(doorbell)
+      me.wait(doorbell, me.queue.bell)
     }
   }
 

@@ -77,6 +77,28 @@ export function doorbellContract(name: string, open: () => Promise<Doorbell>): v
       expect(count()).toBe(3)
     })
 
+    test('who is added hears every ring until it is removed, beside those who listen', async () => {
+      const added = counter()
+      const other = counter()
+      const doorbell = await open()
+      const listener = { onRing: added.hear }
+      doorbell.add('ann', listener)
+      doorbell.ring('ann')
+      await added.heard(1)
+      const unlisten = doorbell.listen('ann', other.hear)
+      doorbell.ring('ann')
+      await Promise.all([added.heard(2), other.heard(1)])
+      doorbell.remove('ann', listener)
+      doorbell.remove('ann', listener)
+      doorbell.ring('ann')
+      await other.heard(2)
+      expect(added.count()).toBe(2)
+      unlisten()
+      doorbell.add('ann', listener)
+      doorbell.ring('ann')
+      await added.heard(3)
+    })
+
     test('listening can start and stop in the middle of a ring', async () => {
       const late = counter()
       const stopped = counter()

@@ -17,7 +17,7 @@ export interface Allowance {
 
 /** A caller may make this many seconds' worth of calls at once. */
 export const BURST_SECONDS = 2
-const MANY = 10_000
+const MANY = 1_000
 
 /** A bucket per caller that refills all the time; `perSecond` 0 sets no limit. `by` ends the sentence of a refusal. */
 export function rateLimit(perSecond: number, now: () => number, by = 'with this token'): RateLimit {

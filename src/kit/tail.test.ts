@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { gate } from '../../test/support/gate.ts'
-import { memoryDoorbell } from './doorbell.ts'
+import { type Doorbell, memoryDoorbell } from './doorbell.ts'
 import { nextBatch, tail } from './tail.ts'
 
 interface Entry {
@@ -58,11 +58,11 @@ describe('nextBatch', () => {
   test('listens before it reads for the first time', () => {
     const doorbell = memoryDoorbell()
     const order: string[] = []
-    const listening = {
-      ring: doorbell.ring,
-      listen(key: string, onRing: () => void) {
+    const listening: Doorbell = {
+      ...doorbell,
+      add(key, listener) {
         order.push('listen')
-        return doorbell.listen(key, onRing)
+        doorbell.add(key, listener)
       },
     }
     nextBatch(listening, 'ann', () => {
@@ -128,14 +128,14 @@ describe('nextBatch', () => {
   ])('listens no longer once %s', async (_when, read) => {
     let listeners = 0
     let listened = 0
-    const doorbell = {
-      ring() {},
-      listen() {
+    const doorbell: Doorbell = {
+      ...memoryDoorbell(),
+      add() {
         listeners += 1
         listened += 1
-        return () => {
-          listeners -= 1
-        }
+      },
+      remove() {
+        listeners -= 1
       },
     }
     const wait = nextBatch(doorbell, 'ann', read)

@@ -1,4 +1,4 @@
-import type { Doorbell } from './doorbell.ts'
+import type { Doorbell, Listener } from './doorbell.ts'
 
 /** How a reader is told what it waited for. */
 export interface Wait<T> {
@@ -8,7 +8,7 @@ export interface Wait<T> {
   stop(): void
 }
 
-/** Who waits for a batch. What waits can be this itself, so that thousands of waits cost little. */
+/** Who waits for a batch. */
 export interface Reader<T> {
   /** What there is now. */
   read(): T[] | Promise<T[]>
@@ -19,43 +19,34 @@ export interface Reader<T> {
 }
 
 /**
- * Has the reader read, now and after each ring, until there is a batch; that may be before this returns. Listening starts
- * before the first read, so nothing that is appended in between is missed. Holds no timer and no signal: thousands of
- * these may be parked at once.
+ * One that reads, at once and after each ring, until there is a batch; that may be before `wait` returns. Listening starts
+ * before the first read, so nothing that is appended in between is missed. Holds no timer and no signal, and is a class to
+ * be extended: thousands of these may be parked at once, and closures would be made for each.
  */
-export function awaitBatch<T>(doorbell: Doorbell, key: string, reader: Reader<T>): Pick<Wait<T>, 'stop'> {
-  return new Waiting(doorbell, key, reader)
-}
-
-/** The same with a promise. */
-export function nextBatch<T>(doorbell: Doorbell, key: string, read: () => T[] | Promise<T[]>): Wait<T> {
-  let waiting: Pick<Wait<T>, 'stop'> | undefined
-  const batch = new Promise<T[] | undefined>((onBatch, onFailure) => {
-    waiting = awaitBatch(doorbell, key, { read, onBatch, onFailure })
-  })
-  return { batch, stop: () => waiting?.stop() }
-}
-
-/** A class, since closures would be made for each. */
-class Waiting<T> {
-  readonly #reader: Reader<T>
-  readonly #unlisten: () => void
+export abstract class BatchWaiter<T> implements Reader<T>, Listener {
+  /** Null when it does not wait, or no longer. */
+  #doorbell: Doorbell | null = null
+  #key = ''
   #reading = false
   #rungMeanwhile = false
-  #ended = false
 
-  constructor(doorbell: Doorbell, key: string, reader: Reader<T>) {
-    this.#reader = reader
-    this.#unlisten = doorbell.listen(key, () => this.#look())
-    this.#look()
+  abstract read(): T[] | Promise<T[]>
+  abstract onBatch(batch: T[] | undefined): void
+  abstract onFailure(error: unknown): void
+
+  wait(doorbell: Doorbell, key: string): void {
+    this.#doorbell = doorbell
+    this.#key = key
+    doorbell.add(key, this)
+    this.onRing()
   }
 
   stop(): void {
-    if (this.#end()) this.#reader.onBatch(undefined)
+    if (this.#end()) this.onBatch(undefined)
   }
 
-  #look(): void {
-    if (this.#ended) return
+  onRing(): void {
+    if (this.#doorbell === null) return
     this.#rungMeanwhile = true
     if (!this.#reading) this.#readOn()
   }
@@ -63,7 +54,7 @@ class Waiting<T> {
   /** Reads for as long as it rings meanwhile. */
   #readOn(): void {
     this.#reading = true
-    while (this.#rungMeanwhile && !this.#ended) {
+    while (this.#rungMeanwhile && this.#doorbell !== null) {
       this.#rungMeanwhile = false
       const found = this.#tryToRead()
       if (found instanceof Promise) {
@@ -83,7 +74,7 @@ class Waiting<T> {
 
   #tryToRead(): T[] | Promise<T[]> {
     try {
-      return this.#reader.read()
+      return this.read()
     } catch (error) {
       this.#fail(error)
       return []
@@ -91,19 +82,51 @@ class Waiting<T> {
   }
 
   #take(found: T[]): void {
-    if (found.length > 0 && this.#end()) this.#reader.onBatch(found)
+    if (found.length > 0 && this.#end()) this.onBatch(found)
   }
 
   #fail(error: unknown): void {
-    if (this.#end()) this.#reader.onFailure(error)
+    if (this.#end()) this.onFailure(error)
   }
 
   /** False when it had ended before. */
   #end(): boolean {
-    if (this.#ended) return false
-    this.#ended = true
-    this.#unlisten()
+    if (this.#doorbell === null) return false
+    this.#doorbell.remove(this.#key, this)
+    this.#doorbell = null
     return true
+  }
+}
+
+/** Waits for the first batch that is not empty. */
+export function nextBatch<T>(doorbell: Doorbell, key: string, read: () => T[] | Promise<T[]>): Wait<T> {
+  const waiter = new PlainWaiter<T>(read)
+  const batch = new Promise<T[] | undefined>((onBatch, onFailure) => {
+    waiter.told = { onBatch, onFailure }
+    waiter.wait(doorbell, key)
+  })
+  return { batch, stop: () => waiter.stop() }
+}
+
+class PlainWaiter<T> extends BatchWaiter<T> {
+  readonly #read: () => T[] | Promise<T[]>
+  told: Pick<Reader<T>, 'onBatch' | 'onFailure'> | null = null
+
+  constructor(read: () => T[] | Promise<T[]>) {
+    super()
+    this.#read = read
+  }
+
+  read(): T[] | Promise<T[]> {
+    return this.#read()
+  }
+
+  onBatch(batch: T[] | undefined): void {
+    this.told?.onBatch(batch)
+  }
+
+  onFailure(error: unknown): void {
+    this.told?.onFailure(error)
   }
 }
 

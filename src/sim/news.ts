@@ -20,6 +20,8 @@ export function newsDoorbell(inner: Doorbell): NewsDoorbell {
       inner.ring(NEWS)
     },
     listen: inner.listen,
+    add: inner.add,
+    remove: inner.remove,
     get revision() {
       return revision
     },

@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto'
-import { type Doorbell, memoryDoorbell } from '../doorbell.ts'
+import { type Doorbell, type Listener, listenBy, memoryDoorbell } from '../doorbell.ts'
 import { type Redis, textsOf } from './connect-redis.ts'
 
 export interface RedisDoorbellOptions {
@@ -29,7 +29,7 @@ export async function redisDoorbell(options: RedisDoorbellOptions): Promise<Redi
   const stream = `${prefix}rings`
   const node = randomUUID()
   const here = memoryDoorbell()
-  const listened = new Map<string, number>()
+  const listened = new Map<string, Set<Listener>>()
   const toSend = new Set<string>()
   const toNote = new Set<string>()
   let isSending = false
@@ -51,20 +51,23 @@ export async function redisDoorbell(options: RedisDoorbellOptions): Promise<Redi
       isSending = true
       setImmediate(() => void send())
     },
-    listen(key, onRing) {
-      listened.set(key, (listened.get(key) ?? 0) + 1)
-      const unlisten = here.listen(key, onRing)
-      let isListening = true
-      return () => {
-        if (!isListening) return
-        isListening = false
-        unlisten()
-        const left = (listened.get(key) ?? 1) - 1
-        if (left > 0) listened.set(key, left)
-        else listened.delete(key)
-      }
-    },
+    listen: (key, onRing) => listenBy({ add, remove }, key, onRing),
+    add,
+    remove,
     close: () => clearInterval(timer),
+  }
+
+  function add(key: string, listener: Listener): void {
+    const there = listened.get(key)
+    if (there === undefined) listened.set(key, new Set([listener]))
+    else there.add(listener)
+    here.add(key, listener)
+  }
+
+  function remove(key: string, listener: Listener): void {
+    const there = listened.get(key)
+    if (there?.delete(listener) && there.size === 0) listened.delete(key)
+    here.remove(key, listener)
   }
 
   function hear(text: string): void {
