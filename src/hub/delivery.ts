@@ -11,8 +11,8 @@ import type { DeliveryStore } from './store/port.ts'
 export interface PollConnection {
   /** The client has hung up. */
   isClosed(): boolean
-  /** Calls back when it does. */
-  onClose(listener: () => void): void
+  /** Stops the wait when it does. */
+  onClose(wait: { stop(): void }): void
   /** Ends a connection whose answer hangs, so that it cannot arrive after all. */
   abort(): void
   /** The token is still good; a message must not go out under one that is not. */
@@ -201,7 +201,7 @@ export async function openDelivery(options: DeliveryOptions): Promise<DeliveryDe
     Object.assign(me, settled)
     if (me.ending || draining || me.poll.connection.isClosed()) handOut(me, undefined)
     else {
-      me.poll.connection.onClose(() => me.stop())
+      me.poll.connection.onClose(me)
       deadlines.add(me)
       me.wait(doorbell, me.queue.bell)
     }

@@ -9,7 +9,7 @@ import { memoryDoorbell } from '../../src/kit/doorbell.ts'
 /** A poll's connection that a test closes and watches. */
 export interface FakeConnection {
   isClosed(): boolean
-  onClose(listener: () => void): void
+  onClose(wait: { stop(): void }): void
   abort(): void
   close(): void
   readonly aborted: boolean
@@ -25,7 +25,7 @@ export function fakeConnection(): FakeConnection {
   }
   return {
     isClosed: () => closed,
-    onClose: (listener) => void listeners.push(listener),
+    onClose: (wait) => void listeners.push(() => wait.stop()),
     abort() {
       aborted = true
       close()

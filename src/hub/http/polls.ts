@@ -32,7 +32,9 @@ export function pollServer(hub: Hub, receipts: Receipts, log: Log): PollServer {
   const authenticate = relayCaller(hub)
   const ends: PollEnds = {
     isGood: hub.registry.isGood,
+    held: receipts.hold,
     answered(socket, answer) {
+      receipts.letGo(socket.request.socket)
       hub.registry.pollClosed(socket.client)
       countPoll(hub, answer)
       try {
@@ -43,6 +45,7 @@ export function pollServer(hub: Hub, receipts: Receipts, log: Log): PollServer {
       }
     },
     failed({ client, request, response }, error) {
+      receipts.letGo(request.socket)
       hub.registry.pollClosed(client)
       fail(request, response, error)
     },
@@ -152,6 +155,7 @@ function whenComplete(request: IncomingMessage, onBody: (bytes: Buffer) => void)
 /** What becomes of polls, the same for all of them. */
 interface PollEnds {
   isGood(tokenHash: string): boolean
+  held: Receipts['hold']
   answered(socket: PollSocket, answer: PollAnswer): void
   failed(socket: PollSocket, error: unknown): void
 }
@@ -189,9 +193,9 @@ class PollSocket implements Poll, PollConnection {
     return this.response.destroyed || this.request.socket.destroyed
   }
 
-  /** `close` of the request fires as soon as its body is read; the response's does not. */
-  onClose(listener: () => void): void {
-    this.response.on('close', listener)
+  /** By the connection: `close` of the request fires as soon as its body is read, and a listener of its own costs more. */
+  onClose(wait: { stop(): void }): void {
+    this.#ends.held(this.request.socket, wait)
   }
 
   abort(): void {

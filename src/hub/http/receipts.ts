@@ -2,10 +2,18 @@ import type { IncomingMessage, Server, ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
 import type { Batch } from '../queue.ts'
 
+/** What waits on a connection. */
+interface Wait {
+  stop(): void
+}
+
 /** Watches the sockets for signs that an answer did not arrive. `finish` on a response only means that the kernel has it. */
 export interface Receipts {
   /** Watches the connections of the server that the answers are written on. */
   watch(server: Server): void
+  /** Stops the wait when the connection closes. One for each connection, the newest; nothing is made for it. */
+  hold(socket: Socket, wait: Wait): void
+  letGo(socket: Socket): void
   /** Writes an answer and lets its batch know what becomes of it. */
   write(response: ServerResponse, body: string, batch: Batch | null, close: boolean): void
 }
@@ -18,6 +26,7 @@ export interface HandOver {
 
 export function openReceipts(others?: HandOver): Receipts {
   const unproven = new WeakMap<Socket, Batch>()
+  const waits = new Map<Socket, Wait>()
 
   return {
     watch(server) {
@@ -25,6 +34,8 @@ export function openReceipts(others?: HandOver): Receipts {
       // A second request on a connection proves that the answer before it was read.
       server.on('request', (request) => void unproven.delete(request.socket))
     },
+    hold: (socket, wait) => void waits.set(socket, wait),
+    letGo: (socket) => void waits.delete(socket),
     write(raw, body, batch, close) {
       const elsewhere = batch === null ? null : (others?.handOver(raw.req, batch) ?? null)
       if (batch !== null) {
@@ -48,5 +59,6 @@ export function openReceipts(others?: HandOver): Receipts {
   /** A reset after the answer: the client's kernel still held it, or the client was gone. One function for all of them. */
   function closed(this: Socket, hadError: boolean): void {
     if (hadError) unproven.get(this)?.lost()
+    waits.get(this)?.stop()
   }
 }
