@@ -6,7 +6,7 @@ import type { LoopResult } from './loop.ts'
 import type { FinishReason, Message, PendingPlan, Run, RunEvent } from './model.ts'
 import { answerOpenCalls } from './open-calls.ts'
 import { ProviderError } from './provider/port.ts'
-import type { LogEntry } from './store/port.ts'
+import type { LogEntry, SessionLog } from './store/port.ts'
 
 /** How a run ended, and with which error. */
 export interface Finished {
@@ -86,6 +86,13 @@ export function endingEntry(
     session: { status: 'idle', activeRunId: null, pendingPlan: null },
     run: { status: 'finished', finishReason: reason, error: error?.message ?? null, activeMs },
   }
+}
+
+/** What a run has added to its session's transcript. */
+export async function addedBy({ id, sessionId, afterSeq }: Run, log: SessionLog): Promise<Message[]> {
+  const bounds = await log.bounds(sessionId)
+  // With its first event comes its goal: before that there is nothing to look for.
+  return bounds?.newest === afterSeq ? [] : log.transcript(sessionId, id)
 }
 
 /** The entry that makes a run wait for a person. */

@@ -4,7 +4,7 @@ import type { Claim } from '../kit/lease.ts'
 import type { Log } from '../kit/log.ts'
 import { type LoopResult, type LoopStep, runAgent } from './loop.ts'
 import { addUsage, type FinishReason, lesser, type Message, type Run } from './model.ts'
-import { endingEntry, type Finished, failureOf, isTakenOver, proposalEntry, untilKept } from './run-endings.ts'
+import { addedBy, endingEntry, type Finished, failureOf, isTakenOver, proposalEntry, untilKept } from './run-endings.ts'
 import type { RunSetup } from './setup.ts'
 import type { AgentStore, LogEntry, Started } from './store/port.ts'
 
@@ -111,7 +111,7 @@ export function runWorker(options: RunWorkerOptions, stopping: AbortSignal): Run
     const patience = { signal: stopping, log, onStuck: (error: unknown) => one.unkept.abort(error) }
     let transcript: Message[] = []
     const read = async () => {
-      transcript = await store.log.transcript(run.sessionId)
+      transcript = await addedBy(run, store.log)
     }
     const write = () =>
       append(

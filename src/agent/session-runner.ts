@@ -3,7 +3,7 @@ import { AppError, errorText } from '../kit/errors.ts'
 import { nextBatch } from '../kit/tail.ts'
 import { NO_USAGE, type PlanDecision, type Run, type RunLimits, type Session } from './model.ts'
 import { decidedBefore, decisionEntry, waitingPlan } from './plan.ts'
-import { endingEntry, type Finished, INTERRUPTED, isTakenOver, shuttingDown } from './run-endings.ts'
+import { addedBy, endingEntry, type Finished, INTERRUPTED, isTakenOver, shuttingDown } from './run-endings.ts'
 import { type Active, bell, cancelBell, end, type RunWorkerOptions, runWorker } from './run-worker.ts'
 import type { Admission, Receipt, Started } from './store/port.ts'
 
@@ -214,7 +214,7 @@ export function sessionRunner(options: SessionRunnerOptions): SessionRunner {
     const run = session.activeRunId === null ? null : await store.runs.get(session.id, session.activeRunId)
     if (run === null) return false
     const ending: Finished = { type: 'finished', reason: 'Cancelled' }
-    const transcript = await store.log.transcript(session.id)
+    const transcript = await addedBy(run, store.log)
     const entry = endingEntry(run, ending, { activeMs: run.activeMs, now: now(), transcript })
     const { settled } = await store.runs.settlePlan(session.id, planId, entry, null)
     if (!settled) return false
@@ -281,7 +281,7 @@ export function sessionRunner(options: SessionRunnerOptions): SessionRunner {
       const session = await store.sessions.get(id)
       const run = session?.activeRunId ? await store.runs.get(id, session.activeRunId) : null
       if (session?.status !== 'running' || run === null) return
-      const transcript = await store.log.transcript(id)
+      const transcript = await addedBy(run, store.log)
       const ending = endingEntry(run, INTERRUPTED, { activeMs: run.activeMs, now: now(), transcript })
       await store.log.append(claim, ending)
       doorbell.ring(bell(id))

@@ -70,6 +70,20 @@ export function logContract(at: () => AgentStore, limits: StoreLimits, keepsAll:
       expect(await sessions.get('s1')).toMatchObject({ ...IDLE, usage: twice, lastActive: 5_000 })
     })
 
+    test('tells the messages of one run apart', async () => {
+      const { log, runs } = at()
+      const owner = given((await runs.admit(newRun('r1', 's1'), REFUSE)).claim)
+      const first = { ...user('go'), runId: 'r1' }
+      await log.append(owner, entry({ messages: [first], session: IDLE, run: { status: 'finished' } }))
+      const next = given((await runs.admit(newRun('r2', 's1'), REFUSE)).claim)
+      const second = { ...user('again'), runId: 'r2' }
+      await log.append(next, { ...entry({ messages: [second] }), runId: 'r2' })
+      expect(await log.transcript('s1')).toEqual([first, second])
+      expect(await log.transcript('s1', 'r1')).toEqual([first])
+      expect(await log.transcript('s1', 'r2')).toEqual([second])
+      expect(await log.transcript('s1', 'r3')).toEqual([])
+    })
+
     test('takes nothing from who has given back or lost the session', async () => {
       const { log, leases } = at()
       const first = await claimed(at())

@@ -14,6 +14,7 @@ import {
   logBounds,
   madeUnder,
   noSession,
+  ofRun,
   startRun,
   storedEvents,
   unknownCursor,
@@ -126,7 +127,7 @@ function sessionLog(books: Books): SessionLog {
       const kept = sessions.get(sessionId)
       return kept ? logBounds(kept.newest, kept.events.length) : null
     },
-    transcript: async (sessionId) => [...(sessions.get(sessionId)?.messages ?? NONE)],
+    transcript: async (sessionId, runId) => ofRun(sessions.get(sessionId)?.messages ?? NONE, runId),
   }
 }
 

@@ -75,7 +75,8 @@ export interface SessionLog {
   read(sessionId: string, afterSeq: number, limit: number): Promise<StoredEvent[]>
   /** What there is to read; null for an unknown session. `oldest` is `newest + 1` when the log is empty. */
   bounds(sessionId: string): Promise<{ oldest: number; newest: number } | null>
-  transcript(sessionId: string): Promise<Message[]>
+  /** All of it; or what one run has added, which is at hand while that run is active, also where the rest is far away. */
+  transcript(sessionId: string, runId?: string): Promise<Message[]>
 }
 
 /** What happened in one step of a run. */

@@ -20,6 +20,11 @@ export function madeUnder(receipt: Receipt | null, known: KeptReceipt | undefine
   throw new AppError('key_reused', 'This Idempotency-Key was used for another body; use a new one.')
 }
 
+/** The messages of one run; all of them where none is named. */
+export function ofRun(messages: readonly Message[], runId: string | undefined): Message[] {
+  return messages.filter((message) => runId === undefined || message.runId === runId)
+}
+
 export function isReceiptOver(at: number, now: number): boolean {
   return at < oldestReceipt(now)
 }

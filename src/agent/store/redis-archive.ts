@@ -4,7 +4,7 @@ import { type Bucket, removeAll } from '../../kit/s3/bucket.ts'
 import type { Message, StoredEvent } from '../model.ts'
 import { toEvent } from './redis-events.ts'
 import { ARCHIVE } from './redis-scripts.ts'
-import type { RedisParts } from './redis-session.ts'
+import { load, type RedisParts } from './redis-session.ts'
 
 /** Old events and messages as objects that never change. Each is written before Redis forgets what it holds. */
 export interface Archive {
@@ -44,7 +44,9 @@ export function redisArchive(parts: Pick<RedisParts, 'redis' | 'keys'>, bucket: 
         redis.send('LRANGE', at.transcript, '0', '-1'),
       ])
       const events = Array.isArray(found) ? found.map(toEvent) : []
-      const messages = textsOf(texts).flatMap((text) => text ?? [])
+      const all = textsOf(texts).flatMap((text) => text ?? [])
+      // Read after the lists: a run that begins from here on is not in them.
+      const messages = all.slice(0, await startOfActive(sessionId, all))
       const before = Number(kept ?? 0)
       const put = (kind: string, from: number, lines: string[]) =>
         putPiece(`${folderOf(sessionId)}${kind}/`, from, lines, textOf(generation) ?? '0')
@@ -79,6 +81,13 @@ export function redisArchive(parts: Pick<RedisParts, 'redis' | 'keys'>, bucket: 
     forget: (sessionId) => removeAll(bucket, folderOf(sessionId)),
   }
 
+  /** What an active run has added stays at hand: whoever has to end it may not reach the objects. */
+  async function startOfActive(sessionId: string, messages: string[]): Promise<number> {
+    const runId = (await load(parts, sessionId))?.session.activeRunId ?? null
+    const start = runId === null ? -1 : messages.findIndex((text) => runOf(text) === runId)
+    return start === -1 ? messages.length : start
+  }
+
   /** The name holds the generation: what one who was taken over writes late is never taken for the successor's. */
   async function putPiece(folder: string, from: number, lines: string[], generation: string): Promise<Piece | null> {
     if (lines.length === 0) return null
@@ -111,6 +120,11 @@ function lineReader<T>(bucket: Bucket): (name: string) => Promise<T[]> {
       .filter((line) => line !== '')
       .map((line): T => JSON.parse(line))
   }
+}
+
+function runOf(text: string): string {
+  const { runId }: Message = JSON.parse(text)
+  return runId
 }
 
 function folderOf(sessionId: string): string {

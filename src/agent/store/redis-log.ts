@@ -2,7 +2,7 @@ import { AppError } from '../../kit/errors.ts'
 import { type Reply, textsOf } from '../../kit/redis/connect-redis.ts'
 import type { Message, StoredEvent } from '../model.ts'
 import type { SessionLog } from './port.ts'
-import { applyEntry, endsWork, storedEvents } from './records.ts'
+import { applyEntry, endsWork, ofRun, storedEvents } from './records.ts'
 import type { Archive } from './redis-archive.ts'
 import { toEvent } from './redis-events.ts'
 import { TRANSCRIPT } from './redis-scripts.ts'
@@ -53,13 +53,16 @@ export function redisLog(parts: RedisParts, archive: Archive | null): SessionLog
       const [oldest, newest] = found
       return oldest && newest ? { oldest: Number(oldest), newest: Number(newest) } : null
     },
-    async transcript(sessionId) {
+    async transcript(sessionId, runId) {
       const { chunks, transcript } = keys.session(sessionId)
       const [objects, messages] = listsOf(await redis.run(TRANSCRIPT, [chunks, transcript], []))
       const here = (messages ?? []).map((text): Message => JSON.parse(text))
-      if (objects === undefined || objects.length === 0) return here
+      if (objects === undefined || objects.length === 0) return ofRun(here, runId)
+      // With the goal it began with, all of a run is here.
+      if (runId !== undefined && here.some((one) => one.runId === runId && one.role === 'user'))
+        return ofRun(here, runId)
       if (archive === null) throw archiveNeeded()
-      return [...(await archive.messages(objects)), ...here]
+      return ofRun([...(await archive.messages(objects)), ...here], runId)
     },
   }
 

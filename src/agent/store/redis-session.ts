@@ -37,7 +37,7 @@ export interface Change {
 
 export const RECEIPT_LIFE_MS = 24 * 60 * 60_000
 
-export async function load({ redis, keys }: RedisParts, id: string): Promise<Loaded | null> {
+export async function load({ redis, keys }: Pick<RedisParts, 'redis' | 'keys'>, id: string): Promise<Loaded | null> {
   const { state } = keys.session(id)
   const found = textsOf(await redis.send('HMGET', state, 'version', 'fixed', 'moving', 'newest'))
   const [version, fixed, moving, newest] = found

@@ -180,24 +180,48 @@ describe('a session in Redis and S3', () => {
     onTestFinished(() => shaky.close())
     const { store, move, prefix } = opened(LIMITS, { to: shaky })
     await store.sessions.create(newSession('s1'), null)
+    const [before, own] = [
+      { ...user('m'), runId: 'r0' },
+      { ...user('n'), runId: 'r1' },
+    ]
+    const first = given((await store.runs.admit(newRun('r0', 's1'), REFUSE)).claim)
+    await store.log.append(first, { ...entry({ events: some(2), messages: [before] }), runId: 'r0' })
+    await store.log.append(first, ended('r0'))
     const claim = given((await store.runs.admit(newRun('r1', 's1'), REFUSE)).claim)
-    await store.log.append(claim, entry({ events: some(3), messages: [user('m')] }))
     await move('s1')
     proxy.plan(() => ({ type: 'refuse' }))
     proxy.cutAll()
     const failed = { code: 'store_failed' }
-    await store.log.append(claim, entry({ events: some(2), messages: [user('n')] }))
+    await store.log.append(claim, entry({ events: some(2), messages: [own] }))
     await expect(store.log.read('s1', 0, 10)).rejects.toMatchObject(failed)
     expect(seqs(await store.log.read('s1', 3, 10))).toEqual([4, 5])
     await expect(store.log.transcript('s1')).rejects.toMatchObject(failed)
     await expect(move('s1')).rejects.toMatchObject(failed)
+    // What is needed to end the run is at hand.
+    expect(await store.log.transcript('s1', 'r1')).toEqual([own])
     await store.log.append(claim, ended('r1'))
     expect(await redis.send('XLEN', `${prefix}{s1}:events`)).toBe(3)
     proxy.plan([])
     expect(await readAll(store, 10)).toEqual([1, 2, 3, 4, 5, 6])
     await move('s1')
     expect(await readAll(store, 10)).toEqual([1, 2, 3, 4, 5, 6])
-    expect(await store.log.transcript('s1')).toEqual([user('m'), user('n')])
+    expect(await store.log.transcript('s1')).toEqual([before, own])
+    expect(await redis.send('LLEN', `${prefix}{s1}:transcript`)).toBe(0)
+  })
+
+  test('keeps what an active run has added in Redis, also one that waits for a plan', async () => {
+    const { store, move, prefix } = opened()
+    const messages = ['m', 'n'].map((text) => ({ ...user(text), runId: 'r1' }))
+    await store.sessions.create(newSession('s1'), null)
+    const claim = given((await store.runs.admit(newRun('r1', 's1'), REFUSE)).claim)
+    await store.log.append(claim, entry({ events: some(3), messages }))
+    await move('s1')
+    expect(await redis.send('LLEN', `${prefix}{s1}:transcript`)).toBe(2)
+    expect(await redis.send('XLEN', `${prefix}{s1}:events`)).toBe(0)
+    await store.log.append(claim, ended('r1'))
+    await move('s1')
+    expect(await redis.send('LLEN', `${prefix}{s1}:transcript`)).toBe(0)
+    expect(await store.log.transcript('s1', 'r1')).toEqual(messages)
   })
 
   test('that was deleted while the objects could not be reached leaves none behind', async () => {

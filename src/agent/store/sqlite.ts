@@ -16,7 +16,7 @@ import {
   readSession,
   readTranscript,
 } from './reads.ts'
-import { endsWork, fenced, noSession } from './records.ts'
+import { endsWork, fenced, noSession, ofRun } from './records.ts'
 
 /** The module of the thread that writes. */
 export const WRITER_THREAD = import.meta.url.endsWith('.ts')
@@ -112,7 +112,7 @@ function sessionLog({ db, writer, leases, limits }: Parts): SessionLog {
     },
     read: async (sessionId, afterSeq, limit) => readEvents(db, sessionId, afterSeq, limit),
     bounds: async (sessionId) => readBounds(db, sessionId),
-    transcript: async (sessionId) => readTranscript(db, sessionId),
+    transcript: async (sessionId, runId) => ofRun(readTranscript(db, sessionId), runId),
   }
 }
 
