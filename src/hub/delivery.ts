@@ -81,6 +81,10 @@ const CONFLICT_REPEATS_WITHIN_MS = 10_000
 const CONFLICT_DELAY_MS = 3_000
 const TELL_AGAIN_MS = 10 * 60_000
 
+/** Of polls without a cursor, which are most: made once and not for each. */
+const NOTHING_NEW = { from: null, limit: MAX_BATCH, isUnsaved: false }
+const SOMETHING_NEW = { ...NOTHING_NEW, isUnsaved: true }
+
 /** What a poll that waits asks of the desk. */
 interface Waiters {
   read(poll: LivePoll): Delivery[] | Promise<Delivery[]>
@@ -95,11 +99,7 @@ class LivePoll extends BatchWaiter<Delivery> implements Due {
   readonly #desk: Waiters
   /** How it ended, when something other than messages or time ended it. */
   ending: PollAnswer | null = null
-  /** Where it reads on; null: after what was sent last, which may move while it waits. */
-  from: number | null = null
-  limit = MAX_BATCH
-  /** It acknowledged something that the store must know before more goes out. */
-  isUnsaved = false
+  settled: Settled = NOTHING_NEW
   dueAt = 0
 
   constructor(poll: Poll, queue: Queue, desk: Waiters) {
@@ -198,7 +198,7 @@ export async function openDelivery(options: DeliveryOptions): Promise<DeliveryDe
 
   /** Has it wait for messages, until the hold ends or the client hangs up. */
   function park(me: LivePoll, settled: Settled): void {
-    Object.assign(me, settled)
+    me.settled = settled
     if (me.ending || draining || me.poll.connection.isClosed()) handOut(me, undefined)
     else {
       me.poll.connection.onClose(me)
@@ -213,7 +213,7 @@ export async function openDelivery(options: DeliveryOptions): Promise<DeliveryDe
    */
   function came(me: LivePoll, batch: Delivery[] | undefined): void {
     const { id } = me.poll.client
-    if (batch === undefined || !(me.isUnsaved || unsaved.has(id))) return void handOut(me, batch)
+    if (batch === undefined || !(me.settled.isUnsaved || unsaved.has(id))) return void handOut(me, batch)
     // Whoever asks next has to wait for it too, should it fail.
     unsaved.add(id)
     store.flush(id).then(
@@ -232,13 +232,13 @@ export async function openDelivery(options: DeliveryOptions): Promise<DeliveryDe
     me.poll.onAnswer(answer)
   }
 
-  function answerFor({ poll, queue, ending, from }: LivePoll, batch: Delivery[] | undefined): PollAnswer {
+  function answerFor({ poll, queue, ending, settled }: LivePoll, batch: Delivery[] | undefined): PollAnswer {
     const { client, connection } = poll
     if (ending) return ending
     if (batch !== undefined && connection.isGood?.() === false) return { type: 'revoked' }
     if (connection.isClosed()) return { type: 'gone' }
     if (batch === undefined)
-      return { type: 'empty', cursor: writeCursor(hubId, client.id, startOf(queue, from)), closing: draining }
+      return { type: 'empty', cursor: writeCursor(hubId, client.id, startOf(queue, settled.from)), closing: draining }
     const handed = queue.handOut(batch, connection)
     return { type: 'messages', batch: handed, cursor: writeCursor(hubId, client.id, handed.toSeq) }
   }
@@ -272,16 +272,17 @@ export async function openDelivery(options: DeliveryOptions): Promise<DeliveryDe
   }
 
   function readBatch(me: LivePoll): Delivery[] | Promise<Delivery[]> {
-    const { queue, from, limit } = me
+    const { queue, settled } = me
     const { lastSeq, settledSeq } = queue.position
-    const after = startOf(queue, from)
+    const after = startOf(queue, settled.from)
     if (lastSeq <= after) return []
     const isNext = fresh[0]?.seq === after + 1 && after >= settledSeq
-    return isNext ? fitAnswer(fresh.slice(0, limit), settledSeq) : readStored(me)
+    return isNext ? fitAnswer(fresh.slice(0, settled.limit), settledSeq) : readStored(me)
   }
 
   async function readStored(me: LivePoll): Promise<Delivery[]> {
-    const { queue, from, limit } = me
+    const { queue, settled } = me
+    const { from, limit } = settled
     const { clientId, settledSeq } = queue.position
     const rows = await store.read(clientId, startOf(queue, from), limit, now() - KEEP_MS)
     const first = rows[0]
@@ -343,10 +344,16 @@ export async function openDelivery(options: DeliveryOptions): Promise<DeliveryDe
 }
 
 /** What a poll's word on earlier answers came to. */
-type Settled = Pick<LivePoll, 'from' | 'limit' | 'isUnsaved'>
+interface Settled {
+  /** Where the poll reads on; null: after what was sent last, which may move while it waits. */
+  readonly from: number | null
+  readonly limit: number
+  /** It acknowledged something that the store must know before more goes out. */
+  readonly isUnsaved: boolean
+}
 
 function settledImplicitly(isUnsaved: boolean): Settled {
-  return { from: null, limit: MAX_BATCH, isUnsaved }
+  return isUnsaved ? SOMETHING_NEW : NOTHING_NEW
 }
 
 function startOf({ position }: Queue, from: number | null): number {

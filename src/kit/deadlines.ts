@@ -24,7 +24,8 @@ export function sharedDeadlines(waitMs: number, now: () => number = performance.
 
   return {
     add(wait) {
-      wait.dueAt = now() + waitMs
+      // Whole, since a fraction would be an object of its own for each of thousands.
+      wait.dueAt = Math.ceil(now() + waitMs)
       waiting.add(wait)
       timer ??= setTimeout(sweep, waitMs)
     },

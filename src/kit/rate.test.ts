@@ -58,6 +58,35 @@ test('0 sets no limit', () => {
   ).toBe(10_000)
 })
 
+test('says what is left, and when all of it is back', () => {
+  let now = 1_700_000_000_000
+  const limit = rateLimit(3, () => now)
+  expect(limit.take(1)).toEqual({ limit: 6, remaining: 5, resetSeconds: 1 })
+  for (const remaining of [4, 3, 2, 1, 0]) expect(limit.take(1).remaining).toBe(remaining)
+  expect(() => limit.take(1)).toThrow('More than 3 calls a second')
+  now += 334
+  expect(limit.take(1)).toEqual({ limit: 6, remaining: 0, resetSeconds: 2 })
+})
+
+test.each([1, 3, 7, 30, 1_000])('%i a second are that many, also over a long time', (perSecond) => {
+  let now = 1_700_000_000_000
+  const limit = rateLimit(perSecond, () => now)
+  let passed = 0
+  for (let tenth = 0; tenth < 600; tenth += 1) {
+    passed += passing(limit, 1, Math.ceil(perSecond / 5))
+    now += 100
+  }
+  expect(Math.abs(passed - 62 * perSecond)).toBeLessThanOrEqual(Math.ceil(perSecond / 5) + 1)
+})
+
+test('thousands who have called once are forgotten again', () => {
+  let now = 0
+  const limit = rateLimit(1, () => now)
+  for (let caller = 0; caller < 3_000; caller += 1) limit.take(caller)
+  now += 10_000
+  for (let caller = 0; caller < 3_000; caller += 1) expect(limit.take(caller).remaining).toBe(1)
+})
+
 test('a clock that is set back shuts nobody out', () => {
   let now = 10_000_000
   const limit = rateLimit(10, () => now)

@@ -19,35 +19,41 @@ export interface Allowance {
 export const BURST_SECONDS = 2
 const MANY = 1_000
 
-/** A bucket per caller that refills all the time; `perSecond` 0 sets no limit. `by` ends the sentence of a refusal. */
+/** For sums of parts of a millisecond. */
+const ROUNDING_MS = 0.01
+
+/**
+ * Each caller has room for the calls of two seconds, which comes back all the time; `perSecond` 0 sets no limit. `by` ends
+ * the sentence of a refusal. Of a caller one number is kept: when all of its room will be back.
+ */
 export function rateLimit(perSecond: number, now: () => number, by = 'with this token'): RateLimit {
-  const buckets = new Map<string | number, { left: number; at: number }>()
-  const most = perSecond * BURST_SECONDS
+  const backAt = new Map<string | number, number>()
+  const roomMs = BURST_SECONDS * 1000
+  const callMs = 1000 / perSecond
   let sweptAt = 0
   return {
     take(caller) {
       if (perSecond === 0) return { limit: 0, remaining: 0, resetSeconds: 0 }
       const at = now()
-      if (buckets.size > MANY) sweep(at)
-      const bucket = buckets.get(caller) ?? { left: most, at }
-      bucket.left = Math.min(most, bucket.left + (Math.max(0, at - bucket.at) / 1000) * perSecond)
-      bucket.at = at
-      buckets.set(caller, bucket)
-      if (bucket.left < 1) {
+      if (backAt.size > MANY) sweep(at)
+      const usedMs = (backAt.get(caller) ?? at) - at
+      // It cannot be more than there is, unless the clock was set back.
+      const takenMs = (usedMs < 0 || usedMs > 2 * roomMs ? 0 : usedMs) + callMs
+      if (takenMs > roomMs + ROUNDING_MS) {
         throw new AppError('too_many_requests', `More than ${perSecond} calls a second ${by}; slow down.`, {
           retryAfterMs: 1_000,
         })
       }
-      bucket.left -= 1
-      const resetSeconds = Math.ceil((most - bucket.left) / perSecond)
-      return { limit: most, remaining: Math.floor(bucket.left), resetSeconds }
+      backAt.set(caller, at + takenMs)
+      const remaining = Math.max(0, Math.floor((roomMs - takenMs + ROUNDING_MS) / callMs))
+      return { limit: perSecond * BURST_SECONDS, remaining, resetSeconds: Math.ceil(takenMs / 1000) }
     },
   }
 
-  /** A bucket that is full again says no more than none. */
+  /** Who has all of its room is as good as unknown. */
   function sweep(at: number): void {
-    if (at - sweptAt < BURST_SECONDS * 1000) return
+    if (at - sweptAt < roomMs) return
     sweptAt = at
-    for (const [caller, bucket] of buckets) if (at - bucket.at >= BURST_SECONDS * 1000) buckets.delete(caller)
+    for (const [caller, back] of backAt) if (back <= at) backAt.delete(caller)
   }
 }
