@@ -45,6 +45,18 @@ const path = (name: string) => fileURLToPath(new URL(name, import.meta.url))
 
 /** Starts the built hub on its own data directory. */
 export async function startHub({ sim, bot, clients, dataDir, tokens, nodeArgs = [] }: HubPlan): Promise<Server> {
+  const args = hubArgs(sim, dataDir)
+  const part = startPart('the hub', [...PROBED, ...nodeArgs, path('../dist/cli.js'), ...args], {
+    RELAY_UPSTREAM_TOKEN: tokenOf(sim, bot),
+  })
+  const port = Number((await part.printed(ADDRESS, START_MS))[1])
+  const url = `http://127.0.0.1:${port}`
+  const parked = async () => Number(/^switchboard_hub_parked_polls (\d+)/m.exec(await get(`${url}/metrics`))?.[1])
+  return server('hub', bot, part, { port, tokens: tokens ?? (await populate(url, { sim, bot, clients })), parked })
+}
+
+/** How a hub is started to be measured. */
+export function hubArgs(sim: RunningSim, dataDir: string): string[] {
   const settings = {
     addr: '127.0.0.1:0',
     'data-dir': dataDir,
@@ -53,14 +65,7 @@ export async function startHub({ sim, bot, clients, dataDir, tokens, nodeArgs = 
     'requests-per-second': '1000000',
     'log-level': 'warn',
   }
-  const flags = Object.entries(settings).flatMap(([name, value]) => [`--${name}`, value])
-  const part = startPart('the hub', [...PROBED, ...nodeArgs, path('../dist/cli.js'), 'hub', ...flags], {
-    RELAY_UPSTREAM_TOKEN: tokenOf(sim, bot),
-  })
-  const port = Number((await part.printed(ADDRESS, START_MS))[1])
-  const url = `http://127.0.0.1:${port}`
-  const parked = async () => Number(/^switchboard_hub_parked_polls (\d+)/m.exec(await get(`${url}/metrics`))?.[1])
-  return server('hub', bot, part, { port, tokens: tokens ?? (await populate(url, { sim, bot, clients })), parked })
+  return ['hub', ...Object.entries(settings).flatMap(([name, value]) => [`--${name}`, value])]
 }
 
 /** Starts the relay that the hub is measured against. */

@@ -4,7 +4,7 @@ import { fileURLToPath } from 'node:url'
 import type { RunningSim } from '../../src/sim/main.ts'
 import { PROBED, type Usage, usageOf } from '../probe.ts'
 import { type Part, startPart, within } from '../processes.ts'
-import { HOLD_MS, populate, type Server, tokenOf } from '../servers.ts'
+import { hubArgs, populate, type Server, tokenOf } from '../servers.ts'
 
 const CLI = fileURLToPath(new URL('../../dist/cli.js', import.meta.url))
 const ADDRESS = /http:\/\/127\.0\.0\.1:(\d+)\/health/
@@ -49,16 +49,7 @@ export async function startHubs({ sim, folder, databaseUrl, nodes, clients }: Hu
 }
 
 async function startNode(sim: RunningSim, dataDir: string, env: Record<string, string>) {
-  const settings = {
-    addr: '127.0.0.1:0',
-    'data-dir': dataDir,
-    'upstream-url': sim.url,
-    'poll-hold-ms': String(HOLD_MS),
-    'requests-per-second': '1000000',
-    'log-level': 'warn',
-  }
-  const flags = Object.entries(settings).flatMap(([name, value]) => [`--${name}`, value])
-  const part = startPart('a hub', [...PROBED, CLI, 'hub', ...flags], env)
+  const part = startPart('a hub', [...PROBED, CLI, ...hubArgs(sim, dataDir)], env)
   const port = Number((await part.printed(ADDRESS, START_MS))[1])
   await within(START_MS, 'a hub to be ready', async () => {
     while (!(await fetch(`http://127.0.0.1:${port}/ready`)).ok) await new Promise((resolve) => setTimeout(resolve, 50))

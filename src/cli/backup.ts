@@ -20,6 +20,8 @@ export interface BackupOptions {
  * answers than there were questions; a session that the agent does not have is begun anew.
  */
 const ORDER = ['hub', 'bridge', 'agent', 'workspace']
+/** What a data directory of everything, or of one service, has at least one of. */
+const OURS = /^(hub|bridge|agent|workspace|(hub|agent)\.db|bridge\.jsonl)$/
 /** What belongs to a process and not to the data. */
 const LEFT_OUT = /(^|\/)lock\.(db(-journal|-wal|-shm)?|pid)$|-(wal|shm|journal)$|\.new$/
 const CHUNK = 256 * 1024
@@ -30,6 +32,8 @@ export async function backup({ dataDir, file, workspace }: BackupOptions): Promi
   const info = await lstat(root).catch(() => null)
   if (info === null || !info.isDirectory())
     throw new AppError('no_data', `There is no data directory ${root}; name it with --data-dir.`)
+  if (!(await readdir(root)).some((name) => OURS.test(name)))
+    throw new AppError('no_data', `${root} is no data directory of ours; name the one you mean with --data-dir.`)
   const path = resolve(file)
   const scratch = await mkdtemp(join(dirname(path), '.backup-')).catch((error: unknown) => {
     throw new AppError('cannot_write', `${path} cannot be written: ${errorText(error)}.`, { cause: error })

@@ -54,9 +54,9 @@ export async function checkDataDirectory(dir: string): Promise<Finding> {
     const existing = await nearest(path)
     if (!(await stat(existing)).isDirectory()) throw new Error(`${existing} is no folder`)
     await access(existing, constants.W_OK | constants.X_OK)
+    // Writable by its mode may still be a full disk, one that is mounted read-only, or no disk at all.
+    await rm(await mkdtemp(join(existing, '.doctor-')), { recursive: true })
     if (existing !== path) return { check, state: 'ok', says: `${path} is not there yet and can be made`, advice: null }
-    // Writable by its mode may still be a full disk, or one that is mounted read-only.
-    await rm(await mkdtemp(join(path, '.doctor-')), { recursive: true })
     return { check, state: 'ok', says: `${path} can be written`, advice: null }
   } catch (error) {
     return {

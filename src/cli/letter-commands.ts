@@ -1,6 +1,6 @@
 import pc from 'picocolors'
 import type { DeadLetter, HubMessage } from '../client/hub-client.ts'
-import { readInteger, readSwitch, type Setting } from '../kit/settings.ts'
+import { readChoice, readInteger, readSwitch, type Setting } from '../kit/settings.ts'
 import { ASK_HUB, askHub } from './ask.ts'
 import type { CommandSpec } from './command.ts'
 import { table } from './terminal.ts'
@@ -9,6 +9,11 @@ const text = (flag: string, placeholder: string, help: string) =>
   ({ flag, placeholder, help, fallback: undefined, read: (given: string) => given }) satisfies Setting<
     string | undefined
   >
+
+const choice = (flag: string, placeholder: string, choices: readonly string[]) => ({
+  ...text(flag, placeholder, `${choices.slice(0, -1).join(', ')} or ${choices.at(-1)}`),
+  read: readChoice(choices),
+})
 
 const limit = {
   flag: '--limit',
@@ -22,7 +27,7 @@ const MESSAGES = {
   ...ASK_HUB,
   client: text('--client', '<name>', 'only what this client got'),
   user: text('--user', '<id>', 'only what this user wrote'),
-  state: text('--state', '<state>', 'routed, command, unrouted, suppressed or quarantined'),
+  state: choice('--state', '<state>', ['routed', 'command', 'unrouted', 'suppressed', 'quarantined']),
   limit,
 }
 
@@ -58,7 +63,7 @@ function messageRow({ id, received_at, from_user, state, reason, deliveries, con
 const DEAD_LETTERS = {
   ...ASK_HUB,
   client: text('--client', '<name>', 'list: only of this client; replay: to this client instead'),
-  reason: text('--reason', '<reason>', 'overflow, expired, undeliverable, client_removed or no_client'),
+  reason: choice('--reason', '<reason>', ['overflow', 'expired', 'undeliverable', 'client_removed', 'no_client']),
   all: { flag: '--all', help: 'replay or discard all of them', fallback: false, read: readSwitch },
   limit: { ...limit, fallback: 100 },
 }

@@ -149,6 +149,22 @@ verifies('cli:doctor:advice', async () => {
   expect(ill.output).toMatch(/✗ data directory .* cannot be used.*\n +Make it writable/)
   expect(ill.output).toMatch(/✗ upstream +http:\/\/127.0.0.1:1 does not answer\n +Check RELAY_UPSTREAM_URL/)
   expect(ill.output).toMatch(/✗ model +There is no provider "nobody"/)
+  // Where the mode allows it and the system does not.
+  const nowhere = await run(['doctor', '--data-dir', '/proc/nowhere'])
+  expect([nowhere.code, nowhere.output]).toEqual([
+    1,
+    expect.stringMatching(/✗ data directory +\/proc\/nowhere cannot be/),
+  ])
+})
+
+test('a word that a filter does not know is a mistake of use', async () => {
+  for (const [command, flag] of [
+    ['messages', '--state'],
+    ['dead-letters', '--reason'],
+  ] as const) {
+    const { code, output } = await run([command, flag, 'zz'])
+    expect([code, output]).toEqual([2, expect.stringContaining(`${flag} must be one of `)])
+  }
 })
 
 verifies(['cli:chat:streams', 'cli:chat:plan', 'cli:chat:resume'], async () => {

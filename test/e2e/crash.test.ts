@@ -1,4 +1,5 @@
 import { expect } from 'vitest'
+import { startHubProcess } from '../support/hub-process.ts'
 import {
   type Ledger,
   register,
@@ -8,7 +9,6 @@ import {
   strangers,
   untilAnswered,
 } from '../support/numbered-messages.ts'
-import { freePort, type Program, runCli, temporaryFolder, untilAnswers } from '../support/processes.ts'
 import { verifies } from '../support/verifies.ts'
 
 const CLIENTS = 5
@@ -19,30 +19,7 @@ verifies(
   ['delivery:crash:nothing-lost', 'delivery:state:queued-durable'],
   'killed 20 times while 1,000 messages flow to five clients, the hub delivers all, and twice only what was in flight',
   async () => {
-    const hubPort = await freePort()
-    const simPort = await freePort()
-    const dataDir = temporaryFolder()
-    const simUrl = `http://127.0.0.1:${simPort}`
-    const url = `http://127.0.0.1:${hubPort}`
-    const sim = runCli(['sim', '--addr', `127.0.0.1:${simPort}`, '--bot-token', 'bot@im.bot:t'])
-    await untilAnswers(`${simUrl}/health`, sim)
-    const startHub = async (): Promise<Program> => {
-      const args = [
-        '--addr',
-        `127.0.0.1:${hubPort}`,
-        '--data-dir',
-        dataDir,
-        '--upstream-url',
-        simUrl,
-        '--upstream-token',
-        'bot@im.bot:t',
-      ]
-      const hub = runCli(['hub', ...args, '--poll-hold-ms', '2000', '--log-level', 'error'])
-      await untilAnswers(`${url}/health`, hub)
-      return hub
-    }
-
-    let hub = await startHub()
+    const { url, simUrl, hub, startHub } = await startHubProcess()
     let kills = 0
     const tokens = await Promise.all(Array.from({ length: CLIENTS }, (_, index) => register(url, `c${index}`)))
     await say(
@@ -74,10 +51,10 @@ verifies(
       )
       // Anywhere between the first poll of the service and the last answer of a round.
       await new Promise((resolve) => setTimeout(resolve, Math.random() * 60))
-      await hub.kill('SIGKILL')
+      await hub().kill('SIGKILL')
       kills += 1
       await said
-      hub = await startHub()
+      await startHub()
     }
     const expected = (client: number) =>
       Array.from({ length: MESSAGES }, (_, number) => number).filter((number) => number % CLIENTS === client)

@@ -2,6 +2,7 @@ import { join } from 'node:path'
 import { expect, onTestFinished, vi } from 'vitest'
 import { inboxHolds } from '../../src/hub/store/inbox.ts'
 import { connect } from '../../src/kit/sqlite/database.ts'
+import { startHubProcess } from '../support/hub-process.ts'
 import {
   type Ledger,
   register,
@@ -11,7 +12,6 @@ import {
   strangers,
   untilAnswered,
 } from '../support/numbered-messages.ts'
-import { freePort, type Program, runCli, temporaryFolder, untilAnswers } from '../support/processes.ts'
 import { soon } from '../support/soon.ts'
 import { verifies } from '../support/verifies.ts'
 
@@ -23,7 +23,7 @@ verifies(
   'delivery:inbox:recovered',
   'killed with answers that it had kept and not stored, the hub delivers them although the service is gone',
   async () => {
-    const stage = await startStage()
+    const stage = await startHubProcess()
     const token = await register(stage.url, 'bot')
     // Whoever holds the database keeps the hub from storing anything.
     const holder = await connect(join(stage.dataDir, 'hub.db'))
@@ -64,7 +64,7 @@ verifies(
   ['delivery:crash:nothing-lost', 'delivery:inbox:recovered'],
   'killed again and again with a backlog, the hub delivers all of it, in order, and twice only what was in flight',
   async () => {
-    const stage = await startStage()
+    const stage = await startHubProcess()
     let kills = 0
     const tokens = await Promise.all(Array.from({ length: CLIENTS }, (_, index) => register(stage.url, `c${index}`)))
     await say(
@@ -115,37 +115,4 @@ verifies(
 async function polledThrough(simUrl: string): Promise<number> {
   const state: { acknowledged: number } = JSON.parse(await (await fetch(`${simUrl}/sim/state`)).text())
   return state.acknowledged
-}
-
-interface Stage {
-  url: string
-  simUrl: string
-  dataDir: string
-  sim: Program
-  hub(): Program
-  startHub(): Promise<void>
-}
-
-/** A hub and a simulated service, a process each. */
-async function startStage(): Promise<Stage> {
-  const [hubPort, simPort] = [await freePort(), await freePort()]
-  const dataDir = temporaryFolder()
-  const simUrl = `http://127.0.0.1:${simPort}`
-  const url = `http://127.0.0.1:${hubPort}`
-  const login = 'bot@im.bot:t'
-  const sim = runCli(['sim', '--addr', `127.0.0.1:${simPort}`, '--bot-token', login])
-  await untilAnswers(`${simUrl}/health`, sim)
-  let hub: Program | undefined
-  const startHub = async () => {
-    const upstream = ['--upstream-url', simUrl, '--upstream-token', login]
-    const args = ['--addr', `127.0.0.1:${hubPort}`, '--data-dir', dataDir, ...upstream]
-    hub = runCli(['hub', ...args, '--poll-hold-ms', '2000', '--log-level', 'error'])
-    await untilAnswers(`${url}/health`, hub)
-  }
-  await startHub()
-  const running = () => {
-    if (hub === undefined) throw new Error('the hub was not started')
-    return hub
-  }
-  return { url, simUrl, dataDir, sim, hub: running, startHub }
 }
