@@ -21,6 +21,8 @@ import { startHub } from './servers.ts'
 const FULL = [1_000, 10_000, 100_000]
 const QUICK = [200, 1_000, 2_000]
 /** A queue holds 10,000 messages; so many are said at a time. */
+/** A server takes a hundred thousand, these among them. */
+const WARM_SESSIONS = 100
 const AT_A_TIME = 5_000
 const CLIENTS = 100
 const EVENTS_A_RUN = 2 * FAN_OUT_CALLS + 2
@@ -67,11 +69,12 @@ async function messages(): Promise<Point[]> {
 /** In one server that keeps them all. */
 async function sessions(): Promise<Point[]> {
   const { server, load, stop } = await startAgentAndLoad()
-  await ask(load, { do: 'create', port: server.port, count: 100 })
-  const points = await grow(server.usage, async (count) => {
+  await ask(load, { do: 'create', port: server.port, count: WARM_SESSIONS })
+  const add = async (count: number) => {
     for (let left = count; left > 0; left -= AT_A_TIME)
       await ask(load, { do: 'create', port: server.port, count: Math.min(left, AT_A_TIME) })
-  })
+  }
+  const points = await grow(server.usage, add, WARM_SESSIONS)
   await stop()
   return points
 }
@@ -95,9 +98,13 @@ async function events(): Promise<Point[]> {
 }
 
 /** What each costs on the way from one size to the next. */
-async function grow(usage: () => Promise<{ cpuMs: number }>, add: (count: number) => Promise<void>): Promise<Point[]> {
+async function grow(
+  usage: () => Promise<{ cpuMs: number }>,
+  add: (count: number) => Promise<void>,
+  start = 0,
+): Promise<Point[]> {
   const points: Point[] = []
-  let before = 0
+  let before = start
   for (const size of SIZES) {
     const { cpuMs } = await usage()
     await add(size - before)

@@ -2,11 +2,12 @@
 //   --quick          short runs, to see that it works
 //   --only <names>   some of hub, agent, scale, growth, with commas
 //   --json <file>    where the report goes (bench.json)
-//   --docs           the report goes to docs/performance.json, and docs/performance.md is written from it
+//   --docs           the report goes to docs/performance.json, and docs/performance.md is written from it; with --only
+//                    the other parts stay as they are there
 //   --peer <url>     the same load on another server of the protocol: see bench/peer.ts
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
@@ -16,6 +17,7 @@ import { describeMachine, machineText } from './machine.ts'
 import { TSX } from './processes.ts'
 import type { Report } from './report.ts'
 
+const KEPT = '../docs/performance.json'
 const PARTS = ['hub', 'agent', 'scale', 'growth']
 const { values: options } = parseArgs({
   options: {
@@ -47,12 +49,25 @@ async function benchAll(): Promise<void> {
     report.figures.push(...figures.map((figure) => ({ ...figure, id: `${name}.${figure.id}` })))
     report.series.push(...series)
   }
-  const text = `${JSON.stringify(report, null, 2)}\n`
+  const text = textOf(report)
   writeFileSync(options.json, text)
   console.log(`\n${machineText(machine)}\n\n${tableOf(report.figures, 'ours')}\n\nAll of it is in ${options.json}.`)
   if (!options.docs) return
-  writeFileSync(here('../docs/performance.json'), text)
+  writeFileSync(here(KEPT), textOf({ ...report, ...withOthers(report, names) }))
   await runPart('docs', [])
+}
+
+function textOf(report: Report): string {
+  return `${JSON.stringify(report, null, 2)}\n`
+}
+
+/** What the parts that were left out showed last stays. */
+function withOthers({ figures, series }: Report, measured: readonly string[]): Pick<Report, 'figures' | 'series'> {
+  if (!existsSync(here(KEPT))) return { figures, series }
+  const kept: Report = JSON.parse(readFileSync(here(KEPT), 'utf8'))
+  const ofPart = (part: string) =>
+    (measured.includes(part) ? figures : kept.figures).filter(({ id }) => id.startsWith(`${part}.`))
+  return { figures: PARTS.flatMap(ofPart), series: measured.includes('growth') ? series : kept.series }
 }
 
 async function runPart(name: string, args: string[]): Promise<void> {

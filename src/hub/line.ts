@@ -158,7 +158,7 @@ function inboxOf(inbox: InboxStore | null, account: string, source: string): Acc
   return {
     keep: (entry) => inbox.keep(account, { ...entry, source }),
     due: (cursor) => inbox.due(account, source, cursor),
-    clear: () => inbox.clear(account),
+    clear: () => inbox.clear(account, source),
   }
 }
 

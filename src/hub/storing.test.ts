@@ -148,6 +148,24 @@ verifies('delivery:inbox:recovered', 'what was kept is stored before anything is
   expect(await startStoring().storing.recover('c9')).toBe('c9')
 })
 
+verifies('delivery:inbox:recovered', 'after something was given up nothing that came later is stored', async () => {
+  let works = false
+  const { storing, stored, stop } = startStoring({
+    async store() {
+      if (!works) throw new Error('the disk is full')
+    },
+  })
+  await storing.take(full('c1'), '')
+  stop()
+  const small = storing.take({ cursor: 'c2', messages: ['small'] }, 'c1')
+  await expect(small).rejects.toThrow('what came before could not be stored')
+  works = true
+  await expect(storing.take(full('c2'), 'c1')).rejects.toThrow('what came before could not be stored')
+  await expect(storing.take({ cursor: 'c2', messages: ['small'] }, 'c1')).rejects.toThrow()
+  await storing.ended()
+  expect(stored).toEqual([])
+})
+
 verifies('delivery:inbox:recovered', 'what could not be stored before the end stays kept', async () => {
   const { storing, stored, clears, stop } = startStoring({ store: () => Promise.reject(new Error('the disk is full')) })
   await storing.take(full('c1'), '')

@@ -51,7 +51,10 @@ export function openStoring(options: StoringOptions, signal: AbortSignal): Stori
   let working: Promise<void> | null = null
   /** The commit that is under way, with all that had gathered before it. */
   let step = Promise.resolve()
+  /** All is to end, and something could not be stored: it is in the inbox, and nothing may be stored before it. */
+  let givenUp: Error | null = null
   let used = false
+  let isTroubled = false
 
   return {
     async recover(cursor) {
@@ -66,10 +69,10 @@ export function openStoring(options: StoringOptions, signal: AbortSignal): Stori
       return at
     },
     async take(batch, after) {
-      if (!(await isKept(batch, after))) {
-        await rest()
-        return store([intake.read(batch)])
-      }
+      const kept = await isKept(batch, after)
+      if (!kept) await rest()
+      if (givenUp !== null) throw givenUp
+      if (!kept) return store([intake.read(batch)])
       waiting.push(intake.read(batch))
       working ??= work()
       if (waiting.length >= MOST_WAITING) await step
@@ -86,9 +89,12 @@ export function openStoring(options: StoringOptions, signal: AbortSignal): Stori
     try {
       used = true
       await inbox.keep({ after, cursor, messages })
+      isTroubled = false
       return true
     } catch (error) {
-      log.error('an answer could not be kept on its way; it is stored before the next is asked for', { error })
+      if (!isTroubled)
+        log.error('answers cannot be kept on their way; each is stored before the next is asked for', { error })
+      isTroubled = true
       return false
     }
   }
@@ -100,8 +106,8 @@ export function openStoring(options: StoringOptions, signal: AbortSignal): Stori
         waiting = []
         await step
       }
-    } catch {
-      // Given up, since all of it is: it is in the inbox, for the next start.
+    } catch (error) {
+      givenUp = new Error('what came before could not be stored', { cause: error })
     } finally {
       working = null
     }
@@ -109,7 +115,7 @@ export function openStoring(options: StoringOptions, signal: AbortSignal): Stori
 
   async function rest(): Promise<void> {
     await working
-    if (!used || signal.aborted) return
+    if (!used || signal.aborted || givenUp !== null) return
     used = false
     await inbox
       ?.clear()

@@ -4,9 +4,11 @@ import { join } from 'node:path'
 import { INBOX_PLACES, type InboxEntry, type InboxStore } from './port.ts'
 
 const FOLDER = 'inbox'
+const NAME_CHARS = 16
 
-/** What an account has open. */
+/** What an account has open for one service and bot. */
 interface Places {
+  name: string
   files: (FileHandle | undefined)[]
   next: number
 }
@@ -17,14 +19,12 @@ interface Places {
  */
 export function openInbox(dir: string): InboxStore & { close(): Promise<void> } {
   const folder = join(dir, FOLDER)
-  const accounts = new Map<string, Places>()
+  const opened = new Map<string, Places>()
 
   return {
     async keep(account, entry) {
-      const places = placesOf(account)
-      const at = places.next % INBOX_PLACES
-      const file = places.files[at] ?? (await openPlace(account, at))
-      places.files[at] = file
+      const places = placesOf(account, entry.source)
+      const file = await openPlace(places, places.next % INBOX_PLACES)
       const text = Buffer.from(JSON.stringify(entry))
       const head = Buffer.from(`${text.length} ${hash('sha256', text)}\n`)
       await writeWhole(file, Buffer.concat([head, text]))
@@ -32,7 +32,7 @@ export function openInbox(dir: string): InboxStore & { close(): Promise<void> } 
       places.next += 1
     },
     async due(account, source, cursor) {
-      const entries = (await readAll(account)).filter((entry) => entry.source === source)
+      const entries = await readAll(placesOf(account, source))
       const due: InboxEntry[] = []
       for (let at = cursor; ; ) {
         const next = entries.find((entry) => entry.after === at && !due.includes(entry))
@@ -41,45 +41,46 @@ export function openInbox(dir: string): InboxStore & { close(): Promise<void> } 
         at = next.cursor
       }
     },
-    async clear(account) {
-      for (const at of await placesUsed(account)) {
-        const places = placesOf(account)
-        const file = places.files[at] ?? (await openPlace(account, at))
-        places.files[at] = file
-        await file.truncate()
-      }
+    async clear(account, source) {
+      const places = placesOf(account, source)
+      for (const at of await placesUsed(places)) await (await openPlace(places, at)).truncate()
     },
     async close() {
-      for (const { files } of accounts.values()) for (const file of files) await file?.close()
-      accounts.clear()
+      for (const { files } of opened.values()) for (const file of files) await file?.close()
+      opened.clear()
     },
   }
 
-  function placesOf(account: string): Places {
-    const known = accounts.get(account)
+  /** Of its own for every login: what another has left is not touched. */
+  function placesOf(account: string, source: string): Places {
+    const name = hash('sha256', `${account}\n${source}`).slice(0, NAME_CHARS)
+    const known = opened.get(name)
     if (known !== undefined) return known
-    const made: Places = { files: [], next: 0 }
-    accounts.set(account, made)
+    const made: Places = { name, files: [], next: 0 }
+    opened.set(name, made)
     return made
   }
 
-  async function openPlace(account: string, at: number): Promise<FileHandle> {
+  async function openPlace({ name, files }: Places, at: number): Promise<FileHandle> {
+    const known = files[at]
+    if (known !== undefined) return known
     await mkdir(folder, { recursive: true, mode: 0o700 })
-    const path = join(folder, nameOf(account, at))
+    const path = join(folder, `${name}.${at}`)
     const file = await open(path, 'r+').catch(() => open(path, 'wx+', 0o600))
+    files[at] = file
     // The name of a new file has to be there after a crash, too.
     for (const one of [folder, dir]) await syncFolder(one)
     return file
   }
 
-  async function placesUsed(account: string): Promise<number[]> {
+  async function placesUsed({ name }: Places): Promise<number[]> {
     const names = await namesIn(folder)
-    return Array.from({ length: INBOX_PLACES }, (_, at) => at).filter((at) => names.includes(nameOf(account, at)))
+    return Array.from({ length: INBOX_PLACES }, (_, at) => at).filter((at) => names.includes(`${name}.${at}`))
   }
 
-  async function readAll(account: string): Promise<InboxEntry[]> {
-    const used = await placesUsed(account)
-    const texts = await Promise.all(used.map((at) => readFile(join(folder, nameOf(account, at)))))
+  async function readAll(places: Places): Promise<InboxEntry[]> {
+    const used = await placesUsed(places)
+    const texts = await Promise.all(used.map((at) => readFile(join(folder, `${places.name}.${at}`))))
     return texts.flatMap((bytes) => readEntry(bytes) ?? [])
   }
 }
@@ -100,10 +101,6 @@ async function namesIn(folder: string): Promise<string[]> {
     if (error instanceof Error && 'code' in error && error.code === 'ENOENT') return []
     throw error
   }
-}
-
-function nameOf(account: string, at: number): string {
-  return `${Buffer.from(account).toString('base64url')}.${at}`
 }
 
 async function writeWhole(file: FileHandle, bytes: Buffer): Promise<void> {

@@ -173,7 +173,7 @@ export interface SendStore {
   ): Promise<number | null>
 }
 
-/** How many answers of an account the inbox holds. The one after that takes the place of the first, which must be stored by then. */
+/** How many answers for an account and service the inbox holds. The one after that takes the place of the first, which must be stored by then. */
 export const INBOX_PLACES = 8
 
 /** Answers of the service, as they came: durable in one short write, so that the next can be asked for while they are stored. */
@@ -183,7 +183,7 @@ export interface InboxStore {
   /** What was kept and is not stored yet, in order. Where the store stands shows what that is: each entry says where it was asked from. */
   due(account: string, source: string, cursor: string): Promise<InboxEntry[]>
   /** All that was kept is stored: forgets it. */
-  clear(account: string): Promise<void>
+  clear(account: string, source: string): Promise<void>
 }
 
 /** An answer of the service. */
