@@ -63,17 +63,17 @@ export function tableOf(figures: readonly Figure[], server: string): string {
       unit === '' ? name : `${name}, ${unit}`,
       number(ours.median),
       number(bare.median),
-      Number.isNaN(ratio.median) ? '' : ratio.median.toFixed(2),
-      Number.isNaN(ratio.median) ? '' : `${ratio.least.toFixed(2)}–${ratio.most.toFixed(2)}`,
+      isNumber(ratio.median) ? ratio.median.toFixed(2) : '',
+      isNumber(ratio.median) ? `${ratio.least.toFixed(2)}–${ratio.most.toFixed(2)}` : '',
       aim ?? '',
       isMet === null ? '' : isMet ? 'met' : 'NOT MET',
     ]),
   ]
   const widths = rows[0]?.map((_, column) => Math.max(...rows.map((row) => row[column]?.length ?? 0))) ?? []
-  const isNumber = (column: number) => column >= 1 && column <= 4
+  const isRight = (column: number) => column >= 1 && column <= 4
   const line = (row: string[]) =>
     row
-      .map((text, column) => (isNumber(column) ? text.padStart(widths[column] ?? 0) : text.padEnd(widths[column] ?? 0)))
+      .map((text, column) => (isRight(column) ? text.padStart(widths[column] ?? 0) : text.padEnd(widths[column] ?? 0)))
       .join('  ')
       .trimEnd()
   return rows.map(line).join('\n')
@@ -96,8 +96,13 @@ function spreadOf(values: readonly number[]): Spread {
 }
 
 /** As a table shows it; nothing where nothing was measured. */
-export function number(value: number): string {
-  if (Number.isNaN(value)) return ''
+export function number(value: number | null): string {
+  if (!isNumber(value)) return ''
   if (value >= 100) return Math.round(value).toLocaleString('en')
   return value.toFixed(value >= 10 ? 1 : 2)
+}
+
+/** Something was measured; what was not is null in a report that was kept. */
+export function isNumber(value: number | null): value is number {
+  return value !== null && Number.isFinite(value)
 }

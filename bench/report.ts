@@ -1,4 +1,4 @@
-import { type Figure, number, type Series } from './figures.ts'
+import { type Figure, isNumber, number, type Series } from './figures.ts'
 import { type Machine, machineText } from './machine.ts'
 
 /** Everything that `npm run bench` has measured. JSON has null where a number is none. */
@@ -24,8 +24,8 @@ export function withFigures(page: string, report: Report): string {
 function tables({ measuredAt, machine, figures, series }: Report): string {
   const rows = figures.map(({ name, unit, ours, bare, ratio, aim, isMet }) => [
     `${name.trimStart()}${unit === '' ? '' : `, ${unit}`}`,
-    shown(ours.median),
-    shown(bare.median),
+    number(ours.median),
+    number(bare.median),
     isNumber(ratio.median) ? ratio.median.toFixed(2) : '',
     isNumber(ratio.median) ? `${ratio.least.toFixed(2)}–${ratio.most.toFixed(2)}` : '',
     aim === null ? '' : `${aim}: ${isMet ? 'met' : '**not met**'}`,
@@ -53,15 +53,6 @@ function table(head: readonly string[], rows: readonly string[][]): string[] {
 
 function isFlat(points: Series['points']): boolean {
   return points.every(({ cost }) => cost <= FLAT * (points[0]?.cost ?? 0))
-}
-
-/** JSON has no NaN. */
-function isNumber(value: number | null): boolean {
-  return value !== null && Number.isFinite(value)
-}
-
-function shown(value: number | null): string {
-  return value === null ? '' : number(value)
 }
 
 const WIDTH = 640
