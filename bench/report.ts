@@ -88,6 +88,7 @@ export function growthPlot(series: readonly Series[]): string {
   )
   return [
     `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 ${WIDTH} ${HEIGHT}" font-family="sans-serif" font-size="12">`,
+    '<title>What one more message, session and event costs as their number grows</title>',
     '<rect width="100%" height="100%" fill="#fff"/>',
     `<path d="M${MARGIN} ${MARGIN / 2}V${HEIGHT - MARGIN}H${WIDTH - MARGIN}" fill="none" stroke="#888"/>`,
     `<path d="M${MARGIN} ${at(y(1))}H${WIDTH - MARGIN}" stroke="#ccc" stroke-dasharray="4"/>`,
