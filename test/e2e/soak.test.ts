@@ -1,4 +1,4 @@
-import { expect } from 'vitest'
+import { expect, onTestFailed } from 'vitest'
 import { soak } from '../soak/soak.ts'
 import { verifies } from '../support/verifies.ts'
 
@@ -8,7 +8,12 @@ const SECONDS = 20
 verifies(
   ['proof:soak:nothing-lost', 'proof:soak:nothing-grows'],
   async () => {
-    const report = await soak({ seconds: SECONDS, seed: Math.floor(Math.random() * 2 ** 31), say: () => {} })
+    const seed = Math.floor(Math.random() * 2 ** 31)
+    const told = [`seed ${seed}`]
+    // Also where it took too long: what it was waiting for is in there.
+    onTestFailed(() => console.error(told.join('\n')))
+    const say = (line: string) => void told.push(`${new Date().toISOString()} ${line}`)
+    const report = await soak({ seconds: SECONDS, seed, say })
     expect(report.problems, `seed ${report.seed}`).toEqual([])
     expect(report.messages.got).toBeGreaterThan(0)
     expect(report.runs.ended).toBeGreaterThan(0)

@@ -36,6 +36,11 @@ const WORD_USERS = 6
 const PER_USER = 100
 const REPLY_SHARE = 1 / 3
 const CUT_SHARE = 0.05
+/** A client answers so many at once and then waits, as a program would. */
+const MOST_REPLIES = 6
+/** So does a user who is not answered; and the demo model quotes no more than this of what it was told. */
+const MOST_UNANSWERED = 10
+const ANSWER = /You said: "([\s\S]*?)"\. I can really/
 const NUMBER = /#(\d+)/
 
 export function newMessageLedger(): MessageLedger {
@@ -64,10 +69,36 @@ async function sayToBridge({ sim, ledger, saying }: MessageLoad): Promise<void> 
   for (let number = 0; !saying.aborted; number += 1) {
     const word = `m${number}`
     const user = `b${number % WORD_USERS}-${Math.floor(number / WORD_USERS / PER_USER)}`
+    while (!saying.aborted && (await unansweredWords(sim, ledger, user)).length >= MOST_UNANSWERED)
+      await sleep(WORD_EVERY_MS, saying)
+    if (saying.aborted) return
     ledger.words.set(word, user)
     sim.control.say({ user, text: `@agent ${word}` })
     await sleep(WORD_EVERY_MS, saying)
   }
+}
+
+/** The words of a user, or of all, that no answer of the bridge has told of. */
+export async function unansweredWords(sim: RunningSim, { words }: MessageLedger, only?: string): Promise<string[]> {
+  const asked = [...words].filter(([, user]) => only === undefined || user === only)
+  const answered = new Set<string>()
+  for (const user of new Set(asked.map(([, user]) => user)))
+    for (const text of await botTexts(sim, user))
+      for (const word of ANSWER.exec(text)?.[1]?.split(/\s+/) ?? []) answered.add(`${user} ${word}`)
+  return asked.filter(([word, user]) => !answered.has(`${user} ${word}`)).map(([word]) => word)
+}
+
+/** The replies that the hub took and the messaging service never got. */
+export async function unsentReplies(sim: RunningSim, { replied }: MessageLedger): Promise<string[]> {
+  const seen = new Set<string>()
+  for (const user of new Set(replied.values()))
+    for (const text of await botTexts(sim, user)) seen.add(`${user} ${text}`)
+  return [...replied].filter(([text, user]) => !seen.has(`${user} ${text}`)).map(([text]) => text)
+}
+
+async function botTexts(sim: RunningSim, user: string): Promise<string[]> {
+  const { messages } = await sim.control.conversation({ user })
+  return messages.filter(({ from }) => from === 'bot').map(({ text }) => text)
 }
 
 /** A client with a cursor; one poll in twenty is cut off while it waits. */
@@ -86,6 +117,7 @@ async function pollForEver({ hubUrl, dice, ledger, polling }: MessageLoad, token
         const number = Number(NUMBER.exec(text)?.[1])
         ledger.got.set(number, (ledger.got.get(number) ?? 0) + 1)
         if (!dice.chance(REPLY_SHARE)) continue
+        while (replies.size >= MOST_REPLIES) await Promise.race(replies)
         const reply = replyTo(number, contextToken)
         replies.add(reply)
         void reply.finally(() => replies.delete(reply))

@@ -2,7 +2,7 @@ import { sleep } from '../../src/kit/retry.ts'
 import type { FaultBody } from '../../src/wire/sim.ts'
 import { createDice, type Dice } from '../support/dice.ts'
 import { type LifeSigns, overgrown } from './life-signs.ts'
-import { type MessageLedger, newMessageLedger, runMessages } from './messages.ts'
+import { type MessageLedger, newMessageLedger, runMessages, unansweredWords, unsentReplies } from './messages.ts'
 import { newRunLedger, type RunLedger, runRuns } from './runs.ts'
 import { PROGRAMS, type ProgramName, type Stage, startStage } from './stage.ts'
 
@@ -40,10 +40,10 @@ const FAULT_EVERY_MS = 4_000
 /** Crashes fill the first half; in the second the processes stay, so that what they gather can be seen. */
 const CRASH_HALF = 0.5
 const CRASH_EVERY_MS = 5_000
+/** For everything together that is still under way when nothing new begins. */
 const SETTLE_MS = 120_000
 /** Longer than a server keeps a connection that nobody uses. */
 const IDLE_MS = 90_000
-const ANSWER = /You said: "([\s\S]*?)"\. I can really/
 
 /** Loads hub, bridge and agent with everything at once while things break, and says what it found. */
 export async function soak({ seconds, seed, say }: SoakOptions): Promise<SoakReport> {
@@ -65,9 +65,10 @@ export async function soak({ seconds, seed, say }: SoakOptions): Promise<SoakRep
     stopFaults.abort()
     await breaking
     stage.sim.control.faults.clear()
-    const problems = await load.finish()
+    const problems = await load.finish(say)
     let atTheEnd = await stage.signs()
     const allowance = { kept: kept(load) }
+    say('all is quiet: life signs')
     const grown = () => PROGRAMS.flatMap((name) => overgrown(name, afterWarmUp[name], atTheEnd[name], allowance))
     // A connection that nobody uses is kept for a while; what has only grown stays.
     for (const endsAt = Date.now() + IDLE_MS; grown().length > 0 && Date.now() < endsAt; await sleep(1_000))
@@ -93,8 +94,8 @@ interface Load {
   runs: RunLedger
   /** What ended the load before its time. */
   failed(): string | null
-  /** Stops it in order and gives everything that is missing or wrong. */
-  finish(): Promise<string[]>
+  /** Stops it in order and gives everything that is missing or wrong; tells what it waits for. */
+  finish(say: (line: string) => void): Promise<string[]>
 }
 
 function startLoad({ sim, hubUrl, agentUrl }: Stage, dice: Dice): Load {
@@ -117,14 +118,22 @@ function startLoad({ sim, hubUrl, agentUrl }: Stage, dice: Dice): Load {
     messages,
     runs,
     failed: () => failure,
-    async finish() {
+    async finish(say) {
       beginning.abort()
+      say(`the last runs are to end: ${runs.ended} of ${runs.begun}`)
       await running
-      const unheard = await settled(() => [...messages.said.keys()].filter((number) => !messages.got.has(number)))
-      const unanswered = await settled(() => unansweredWords(sim, messages))
+      say(`the last messages are to arrive: ${messages.got.size} of ${messages.said.size}`)
+      const deadline = Date.now() + SETTLE_MS
+      const unheard = await settled(deadline, () =>
+        [...messages.said.keys()].filter((number) => !messages.got.has(number)),
+      )
+      say(`the last words are to be answered, of ${messages.words.size}`)
+      const unanswered = await settled(deadline, () => unansweredWords(sim, messages))
+      say('the last polls are to end')
       polling.abort()
       await talking
-      const unsent = await settled(() => unsentReplies(sim, messages))
+      say(`the last replies are to be sent, of ${messages.replied.size}`)
+      const unsent = await settled(deadline, () => unsentReplies(sim, messages))
       return [
         ...(failure === null ? [] : [failure]),
         ...runs.wrong,
@@ -138,8 +147,7 @@ function startLoad({ sim, hubUrl, agentUrl }: Stage, dice: Dice): Load {
 }
 
 /** What is left of a list that should become empty, once it is or the time is up. */
-async function settled<T>(missing: () => T[] | Promise<T[]>): Promise<T[]> {
-  const deadline = Date.now() + SETTLE_MS
+async function settled<T>(deadline: number, missing: () => T[] | Promise<T[]>): Promise<T[]> {
   for (;;) {
     const left = await missing()
     if (left.length === 0 || Date.now() > deadline) return left
@@ -149,27 +157,6 @@ async function settled<T>(missing: () => T[] | Promise<T[]>): Promise<T[]> {
 
 function lost(what: string, missing: readonly unknown[]): string[] {
   return missing.length === 0 ? [] : [`${missing.length} ${what}: ${missing.slice(0, 20).join(', ')}`]
-}
-
-async function unansweredWords(sim: Stage['sim'], { words }: MessageLedger): Promise<string[]> {
-  const answered = new Set<string>()
-  for (const user of new Set(words.values())) {
-    for (const text of await botTexts(sim, user))
-      for (const word of ANSWER.exec(text)?.[1]?.split(/\s+/) ?? []) answered.add(`${user} ${word}`)
-  }
-  return [...words].filter(([word, user]) => !answered.has(`${user} ${word}`)).map(([word]) => word)
-}
-
-async function unsentReplies(sim: Stage['sim'], { replied }: MessageLedger): Promise<string[]> {
-  const seen = new Set<string>()
-  for (const user of new Set(replied.values()))
-    for (const text of await botTexts(sim, user)) seen.add(`${user} ${text}`)
-  return [...replied].filter(([text, user]) => !seen.has(`${user} ${text}`)).map(([text]) => text)
-}
-
-async function botTexts(sim: Stage['sim'], user: string): Promise<string[]> {
-  const { messages } = await sim.control.conversation({ user })
-  return messages.filter(({ from }) => from === 'bot').map(({ text }) => text)
 }
 
 /** A fault of the messaging service every few seconds. */
