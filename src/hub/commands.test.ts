@@ -1,18 +1,22 @@
 import { expect, test } from 'vitest'
 import { verifies } from '../../test/support/verifies.ts'
 import { parseCommand } from './commands.ts'
-import { type RoutableClient, type RoutingView, route } from './router.ts'
+import { clienteleOf, type RoutableClient, type RoutingView, route } from './router.ts'
 
 const zoe: RoutableClient = { id: 1, name: 'zoe', online: true, isDefault: false, fallback: false, passthrough: [] }
 const ann: RoutableClient = { ...zoe, id: 2, name: 'Ann', online: false }
 const bob: RoutableClient = { ...zoe, id: 3, name: 'bob' }
 const clients = [zoe, ann, bob]
 
-function say(text: string, more: Partial<RoutingView> = {}) {
-  return route(text, { clients, chosenId: null, quotedId: null, prefix: '/', linkText: 'The line is fine.', ...more })
+type View = Omit<RoutingView, 'clients'> & { clients: RoutableClient[] }
+
+function say(text: string, more: Partial<View> = {}) {
+  const usual = { clients, chosenId: null, quotedId: null, prefix: '/', linkText: 'The line is fine.' }
+  const view = { ...usual, ...more }
+  return route(text, { ...view, clients: clienteleOf(view.clients) })
 }
 
-function reply(text: string, more: Partial<RoutingView> = {}): string {
+function reply(text: string, more: Partial<View> = {}): string {
   const { notices } = say(text, more)
   expect(notices).toHaveLength(1)
   // An answer to a command is given as often as it is asked for.

@@ -2,7 +2,7 @@ import { randomFillSync } from 'node:crypto'
 import { type Inbound, readInbound, replaceText, specJson } from './inbound.ts'
 import type { Client, IngestBatch, IngestEntry, IngestResult, QueueBounds } from './model.ts'
 import type { Registry } from './registry.ts'
-import { type RoutableClient, type Routing, type RoutingView, route } from './router.ts'
+import { type Clientele, clienteleOf, type RoutableClient, type Routing, type RoutingView, route } from './router.ts'
 import type { HubStore } from './store/port.ts'
 import type { UpstreamBatch } from './upstream/port.ts'
 
@@ -73,12 +73,7 @@ export function createIntake(options: IntakeOptions): Intake {
     },
   }
 
-  async function entryFor(
-    inbound: Inbound,
-    at: number,
-    clients: RoutableClient[],
-    chosen: Chosen,
-  ): Promise<IngestEntry> {
+  async function entryFor(inbound: Inbound, at: number, clients: Clientele, chosen: Chosen): Promise<IngestEntry> {
     const { userId, quote, text } = inbound
     const quotedId = quote === null ? null : await store.sends.author(account, userId, quote, now())
     const routing = route(text, viewFor(userId, quotedId, clients, chosen))
@@ -86,7 +81,7 @@ export function createIntake(options: IntakeOptions): Intake {
     return routedEntry(inbound, routing, at)
   }
 
-  function viewFor(userId: string, quotedId: number | null, clients: RoutableClient[], chosen: Chosen): RoutingView {
+  function viewFor(userId: string, quotedId: number | null, clients: Clientele, chosen: Chosen): RoutingView {
     const chosenId = chosen.get(userId.toLowerCase()) ?? null
     return { clients, chosenId, quotedId, prefix: options.prefix, linkText: options.linkText() }
   }
@@ -163,15 +158,14 @@ export function newContextToken(now: number): string {
 }
 
 /** The clients of an account as routing sees them; made anew only when one comes, goes or changes: every batch asks. */
-function routableClients(registry: Registry, account: string): () => RoutableClient[] {
+function routableClients(registry: Registry, account: string): () => Clientele {
   let all: readonly Client[] = []
-  let routable: RoutableClient[] = []
+  let routable = clienteleOf([])
   return () => {
     if (all !== registry.all()) {
       all = registry.all()
-      routable = all
-        .filter((client) => client.account === null || client.account === account)
-        .map((client) => liveView(client, registry))
+      const ours = all.filter((client) => client.account === null || client.account === account)
+      routable = clienteleOf(ours.map((client) => liveView(client, registry)))
     }
     return routable
   }

@@ -92,14 +92,13 @@ export async function pollUpstream(
   }
 
   async function pollOnce(): Promise<UpstreamBatch> {
-    const settled = new AbortController()
-    void sleep(openMeansUpMs, settled.signal).then(() => {
-      if (!settled.signal.aborted && !signal.aborted && !timedOut && !link.isUp()) link.connected('a poll is open')
-    })
+    const open = setTimeout(() => {
+      if (!signal.aborted && !timedOut && !link.isUp()) link.connected('a poll is open')
+    }, openMeansUpMs)
     try {
       return await upstream.poll(cursor, signal)
     } finally {
-      settled.abort()
+      clearTimeout(open)
     }
   }
 

@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { verifies } from '../../test/support/verifies.ts'
-import { type RoutableClient, type RoutingView, route } from './router.ts'
+import { clienteleOf, type RoutableClient, type RoutingView, route } from './router.ts'
 
 let lastId = 0
 function client(name: string, more: Partial<RoutableClient> = {}): RoutableClient {
@@ -10,7 +10,14 @@ function client(name: string, more: Partial<RoutableClient> = {}): RoutableClien
 }
 
 function view(clients: RoutableClient[], more: Partial<RoutingView> = {}): RoutingView {
-  return { clients, chosenId: null, quotedId: null, prefix: '/', linkText: 'The line is fine.', ...more }
+  return {
+    clients: clienteleOf(clients),
+    chosenId: null,
+    quotedId: null,
+    prefix: '/',
+    linkText: 'The line is fine.',
+    ...more,
+  }
 }
 
 verifies(['routing:mention:one-message', 'routing:mention:keeps-route'], () => {

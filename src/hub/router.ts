@@ -11,9 +11,25 @@ export interface RoutableClient {
   passthrough: readonly string[]
 }
 
+/** All clients, and how to find one without looking at each: there may be thousands, and every message asks. */
+export interface Clientele {
+  all: readonly RoutableClient[]
+  byId: ReadonlyMap<number, RoutableClient>
+  /** By their names in lower case. */
+  byName: ReadonlyMap<string, RoutableClient>
+  longestName: number
+}
+
+export function clienteleOf(all: readonly RoutableClient[]): Clientele {
+  const byId = new Map(all.map((client) => [client.id, client]))
+  const byName = new Map(all.map((client) => [client.name.toLowerCase(), client]))
+  const longestName = [...byName.keys()].reduce((most, { length }) => Math.max(most, length), 0)
+  return { all, byId, byName, longestName }
+}
+
 /** All that a routing depends on. */
 export interface RoutingView {
-  clients: readonly RoutableClient[]
+  clients: Clientele
   /** The client this user chose with `/use`. */
   chosenId: number | null
   /** The client that wrote what the user quotes. */
@@ -37,6 +53,8 @@ export interface Routing {
 }
 
 const TELL_AGAIN_MS = 10 * 60_000
+/** What may stand behind a name. */
+const AFTER_NAME = /^$|^[\s,:;.!?\u2005，：；。！？]/
 
 /** Decides by the first rule that fits: mention, command, quote, choice, default, first online, first registered. */
 export function route(text: string | null, view: RoutingView): Routing {
@@ -52,12 +70,10 @@ export function route(text: string | null, view: RoutingView): Routing {
   const current = implicitRoute(view)
   // A command that quotes an answer still asks about the user's own messages.
   const usual = view.quotedId === null ? current : implicitRoute({ ...view, quotedId: null })
-  const claimed = clients.some(
-    ({ id, passthrough }) => current.targets.includes(id) && passthrough.includes(command.name),
-  )
+  const claimed = current.targets.some((id) => clients.byId.get(id)?.passthrough.includes(command.name))
   if (claimed) return { ...current, reason: `passthrough:${command.name}` }
   const commandView: CommandView = {
-    clients,
+    clients: clients.all,
     prefix,
     linkText: view.linkText,
     currentId: usual.targets[0] ?? null,
@@ -68,19 +84,27 @@ export function route(text: string | null, view: RoutingView): Routing {
 
 /** Where a plain message goes: quote, choice, default, first online, first registered, nobody. */
 function implicitRoute({ clients, quotedId, chosenId, prefix }: RoutingView): Routing {
-  const byId = (id: number | null) => (id === null ? undefined : clients.find((client) => client.id === id))
+  const byId = (id: number | null) => (id === null ? undefined : clients.byId.get(id))
   const quoted = byId(quotedId)
   if (quoted) return to(quoted, 'quote')
   const chosen = byId(chosenId)
   if (chosen) return to(chosen, 'chosen')
-  const set = clients.find(({ isDefault }) => isDefault)
+  const set = clients.all.find(({ isDefault }) => isDefault)
   if (set) return to(set, 'default')
-  const ordered = [...clients.filter(({ fallback }) => !fallback), ...clients.filter(({ fallback }) => fallback)]
-  const online = ordered.find((client) => client.online)
+  const online = first(clients.all, (client) => client.online)
   if (online) return to(online, online.fallback ? 'fallback_online' : 'first_online')
-  const [first] = ordered
-  if (first) return to(first, 'first_registered')
+  const registered = first(clients.all, () => true)
+  if (registered) return to(registered, 'first_registered')
   return { state: 'unrouted', reason: 'nobody', targets: [], notices: [nobody(prefix)] }
+}
+
+/** The first that fits; one that is only a fallback where no other does. */
+function first(
+  clients: readonly RoutableClient[],
+  fits: (client: RoutableClient) => boolean,
+): RoutableClient | undefined {
+  const usual = clients.find((client) => !client.fallback && fits(client))
+  return usual ?? clients.find((client) => client.fallback && fits(client))
 }
 
 function to(client: RoutableClient, reason: string): Routing {
@@ -98,21 +122,12 @@ function nobody(prefix: string): Notice {
 }
 
 /** `@name …`, in any case; the longest name that fits. */
-function findMention(text: string, clients: readonly RoutableClient[]): RoutableClient | null {
+function findMention(text: string, { byName, longestName }: Clientele): RoutableClient | null {
   if (!text.startsWith('@')) return null
   const rest = text.slice(1).toLowerCase()
-  const fits = ({ name }: RoutableClient) => {
-    const wanted = name.toLowerCase() // not always as long as the name
-    if (!rest.startsWith(wanted)) return false
-    const next = rest.slice(wanted.length)
-    return next === '' || /^[\s,:;.!?\u2005，：；。！？]/.test(next)
+  for (let length = Math.min(longestName, rest.length); length > 0; length -= 1) {
+    const client = byName.get(rest.slice(0, length))
+    if (client && AFTER_NAME.test(rest.slice(length, length + 1))) return client
   }
-  return longest(clients.filter(fits))
-}
-
-function longest(clients: readonly RoutableClient[]): RoutableClient | null {
-  return clients.reduce<RoutableClient | null>(
-    (best, one) => (best && best.name.length >= one.name.length ? best : one),
-    null,
-  )
+  return null
 }

@@ -46,6 +46,13 @@ const CONVERSATIONS = `SELECT account, user_id AS userId, upstream_token AS upst
 /** Whom these users chose, by `userKeyOf` their ids. */
 export function readChosen(db: Db, account: string, userIds: Iterable<string>): Map<string, number> {
   const keys = new Set(Array.from(userIds, userKeyOf))
+  const [only] = keys
+  // By far the most common case, and a list costs several times as much.
+  if (only !== undefined && keys.size === 1) {
+    const sql = 'SELECT chosen_client_id AS clientId FROM conversations WHERE account = ? AND user_key = ?'
+    const { clientId } = db.get<{ clientId: number | null }>(sql, account, only) ?? { clientId: null }
+    return new Map(clientId === null ? [] : [[only, clientId]])
+  }
   const rows = db.all<{ userKey: string; clientId: number }>(
     `SELECT c.user_key AS userKey, c.chosen_client_id AS clientId
      FROM json_each(?) AS wanted CROSS JOIN conversations c ON c.account = ? AND c.user_key = wanted.value
