@@ -43,7 +43,7 @@ interface Kept {
   changed: Set<Queue>
 }
 
-// One connection writes, so what it has read and written stays true until it rolls something back.
+// What a connection has read and written stays true until it rolls something back, or the other one has written.
 const kept = new WeakMap<Db, Kept>()
 
 /** The queue as it was saved last; undefined when the client has gone. */

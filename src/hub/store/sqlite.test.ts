@@ -44,6 +44,63 @@ verifies('store:writes:grouped', 'operations that come while a commit is under w
   await thread.close()
 })
 
+test('what is written on this thread and on the other is one queue, whoever has the turn', async () => {
+  const store = await openSqliteStore({ dir, lazyMs: 5 })
+  const client = await register(store, 'ann')
+  const seqs: number[] = []
+  // Alone, so that they are written here after a while; then many at once, by the thread; and so on.
+  for (let round = 0; round < 3; round += 1) {
+    for (let one = 0; one < 40; one += 1) {
+      const { queued } = await store.messages.ingest(batch([entryFor([client])]))
+      seqs.push(...queued.map(({ seq }) => seq))
+      if (one % 5 === 0) store.deliveries.settle(settlement(client, { settledSeq: seqs.length - 1 }))
+    }
+    // What only moves the front would be written over what the other one appended, were that not read anew.
+    store.deliveries.settle(settlement(client, { settledSeq: seqs.length - 2 }))
+    await register(store, `other ${round}`)
+    expect(await positionOf(store, client)).toMatchObject({ lastSeq: seqs.length, settledSeq: seqs.length - 2 })
+    const { queued } = await store.messages.ingest(batch(Array.from({ length: 20 }, () => entryFor([client]))))
+    seqs.push(...queued.map(({ seq }) => seq))
+    store.deliveries.settle(settlement(client, { settledSeq: seqs.length - 3 }))
+    await store.deliveries.flush()
+  }
+  const position = {
+    lastSeq: 180,
+    sentSeq: 177,
+    settledSeq: 177,
+    pendingBytes: 3 * '{"seq":7400000000000000001}'.length,
+  }
+  expect(seqs).toEqual(Array.from({ length: 180 }, (_, index) => index + 1))
+  expect(await positionOf(store, client)).toMatchObject(position)
+  await store.close()
+
+  const again = await openSqliteStore({ dir })
+  expect(await positionOf(again, client)).toMatchObject(position)
+  expect((await readAll(again, client)).map(({ seq }) => seq)).toEqual(seqs)
+  await again.close()
+})
+
+test('a database that another program holds for a moment is waited for on the other thread', async () => {
+  const store = await openSqliteStore({ dir })
+  const client = await register(store, 'ann')
+  for (let one = 0; one < 30; one += 1) await queueMessages(store, client, 1)
+  const tool = await connect(join(dir, 'hub.db'))
+  tool.exec('BEGIN IMMEDIATE')
+  let turns = 0
+  const ticking = setInterval(() => {
+    turns += 1
+  }, 10)
+  const stored = queueMessages(store, client, 1)
+  await new Promise((resolve) => setTimeout(resolve, 300))
+  tool.exec('COMMIT')
+  await stored
+  clearInterval(ticking)
+  tool.close()
+  expect(turns).toBeGreaterThan(5)
+  expect(await positionOf(store, client)).toMatchObject({ lastSeq: 31 })
+  await store.close()
+})
+
 test('an operation that fails does not hurt those of its group', async () => {
   const store = await openSqliteStore({ dir })
   const names = ['one', 'two', 'TWO', 'three', 'One', 'four']

@@ -2,7 +2,7 @@ import { type OpenSqlite, openSqlite } from '../../kit/sqlite/open.ts'
 import { hubStore } from './hub-store.ts'
 import { hubWriter } from './hub-writer.ts'
 import { openInbox } from './inbox.ts'
-import type { Call } from './operations.ts'
+import { type Call, operations } from './operations.ts'
 import type { HubStore } from './port.ts'
 
 export interface SqliteStoreOptions {
@@ -22,7 +22,13 @@ export const WRITER_THREAD = import.meta.url.endsWith('.ts')
  * their own. Fails with `data_dir_in_use`, `data_dir_unusable` or `store_newer`.
  */
 export async function openSqliteStore({ dir, lazyMs = 50 }: SqliteStoreOptions): Promise<HubStore> {
-  const opened = await openSqlite<Call>({ dir, database: 'hub.db', service: 'hub', thread: WRITER_THREAD })
+  const opened = await openSqlite<Call>({
+    dir,
+    database: 'hub.db',
+    service: 'hub',
+    thread: WRITER_THREAD,
+    nearby: { operations, isSmall },
+  })
   try {
     const inbox = openInbox(dir)
     return sqliteStoreOn({ ...opened, close: (drain) => opened.close(drain).finally(inbox.close) }, lazyMs, inbox)
@@ -30,6 +36,18 @@ export async function openSqliteStore({ dir, lazyMs = 50 }: SqliteStoreOptions):
     await opened.close(async () => {})
     throw error
   }
+}
+
+const FEW_MESSAGES = 2
+/** Some ten settlements. */
+const FEW_NUMBERS = 100
+const FEW_CLIENTS = 20
+
+/** A message or two that come alone, and what is lazy with them. */
+function isSmall({ name, input }: Call): boolean {
+  if (name === 'ingest') return input.rows.length <= FEW_MESSAGES
+  if (name === 'settleQueues') return input.length <= FEW_NUMBERS
+  return name === 'touchClients' && input.length <= FEW_CLIENTS
 }
 
 /** A store on a database that is open. */

@@ -20,11 +20,13 @@ export interface Db {
 // The writer has the file to itself; only a tool from outside (a backup, a shell) can make it wait.
 const BUSY_TIMEOUT_MS = 5_000
 
-/** Opens the connection that writes, or one that only reads what others have committed. */
-export async function openDatabase(path: string, mode: 'write' | 'read'): Promise<Db> {
-  const db = await connect(path, { readOnly: mode === 'read', timeout: BUSY_TIMEOUT_MS })
+/** Opens the connection that writes, one that writes beside it, or one that only reads what others have committed. */
+export async function openDatabase(path: string, mode: 'write' | 'write-beside' | 'read'): Promise<Db> {
+  // Who only writes beside another has no time to wait.
+  const timeout = mode === 'write-beside' ? 0 : BUSY_TIMEOUT_MS
+  const db = await connect(path, { readOnly: mode === 'read', timeout })
   try {
-    db.exec(mode === 'write' ? WRITER_PRAGMAS : READER_PRAGMAS)
+    db.exec(PRAGMAS[mode])
   } catch (error) {
     db.close()
     throw error
@@ -44,6 +46,13 @@ const WRITER_PRAGMAS = `
 const READER_PRAGMAS = `
   PRAGMA cache_size = -16384;
   PRAGMA temp_store = MEMORY;`
+
+const PRAGMAS = {
+  write: WRITER_PRAGMAS,
+  // The log is written back by the other one.
+  'write-beside': `${READER_PRAGMAS} PRAGMA synchronous = FULL; PRAGMA wal_autocheckpoint = 0;`,
+  read: READER_PRAGMAS,
+}
 
 /** A bare connection, nothing set. */
 export async function connect(path: string, options: DatabaseSyncOptions = {}): Promise<Db> {

@@ -26,6 +26,10 @@ export async function serveWriter<Call extends AnyCall>(
         parentPort?.close()
         return
       }
+      if (message === 'forget') {
+        operations.forget?.(db)
+        return
+      }
       try {
         answer({ ok: true, outcomes: commitGroup(db, message, operations) })
       } catch (error) {

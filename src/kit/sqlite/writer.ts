@@ -2,16 +2,18 @@ import { Worker } from 'node:worker_threads'
 import { AppError } from '../errors.ts'
 import { type AnyCall, type Outcome, type PackedError, unpackError } from './commit-group.ts'
 
-/** What goes to the writer thread: a group to commit, or the wish that it ends. */
-export type ToWriter<Call extends AnyCall> = Call[] | 'close'
+/** What goes to the writer thread: a group to commit, word that another has written, or the wish that it ends. */
+export type ToWriter<Call extends AnyCall> = Call[] | 'forget' | 'close'
 
 /** What comes back, in the order of what went: first whether the database is open, then one answer per group. */
 export type FromWriter = { ok: true; outcomes: Outcome[] } | { ok: false; error: PackedError }
 
-/** The thread that has the only writing connection. */
+/** The thread that writes: an fsync stops nothing but it. */
 export interface WriterThread<Call extends AnyCall> {
   /** Commits a group in one transaction. One at a time. Rejects with `store_failed` when nothing was written. */
   commit(calls: Call[]): Promise<Outcome[]>
+  /** Another connection has written: what the thread has in memory of the tables may be wrong. */
+  forget(): void
   /** Closes the database and ends the thread. */
   close(): Promise<void>
 }
@@ -39,6 +41,9 @@ export async function startWriter<Call extends AnyCall>(path: string, thread: UR
       const answer = answered()
       send(calls)
       return answer
+    },
+    forget() {
+      if (death === undefined) send('forget')
     },
     async close() {
       if (death === undefined) send('close')

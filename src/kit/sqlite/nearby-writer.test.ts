@@ -1,0 +1,88 @@
+import { expect, test } from 'vitest'
+import type { Outcome } from './commit-group.ts'
+import { nearbyWriter } from './nearby-writer.ts'
+
+interface Note {
+  name: 'note'
+  input: number
+}
+
+/** Two that write down who was asked what; a commit on this thread takes `tookMs`. */
+function setUp() {
+  const at = { nowMs: 0, tookMs: 0.5, failing: false }
+  const told: string[] = []
+  const committer = (name: string) => ({
+    commit(calls: Note[]): Outcome[] {
+      told.push(name)
+      if (name === 'here') at.nowMs += at.tookMs
+      if (name === 'here' && at.failing) throw new Error('database is locked')
+      return calls.map(({ input }) => ({ ok: true, output: input }))
+    },
+    forget: () => void told.push(`${name} forgets`),
+  })
+  const commit = nearbyWriter<Note>({
+    thread: committer('thread'),
+    here: committer('here'),
+    isSmall: ({ input }) => input < 10,
+    clock: () => at.nowMs,
+  })
+  const note = (input: number) => commit([{ name: 'note', input }])
+  return {
+    at,
+    note,
+    /** Who was asked meanwhile. */
+    async notes(count: number, input = 1): Promise<string[]> {
+      told.length = 0
+      for (let made = 0; made < count; made += 1) await note(input)
+      return [...told]
+    },
+  }
+}
+
+test('small groups are committed here once there is time, others on the thread', async () => {
+  const { notes, note } = setUp()
+  expect(new Set(await notes(16))).toEqual(new Set(['thread']))
+  expect(await notes(2)).toEqual(['here forgets', 'here', 'here'])
+  expect(await notes(1, 50)).toEqual(['thread forgets', 'thread'])
+  expect(new Set(await notes(16))).toEqual(new Set(['thread']))
+  expect(await notes(1)).toEqual(['here forgets', 'here'])
+  expect(await note(7)).toEqual([{ ok: true, output: 7 }])
+})
+
+test('the thread has a turn now and then', async () => {
+  const { notes } = setUp()
+  await notes(16)
+  const told = await notes(2_000)
+  const turns = told.filter((one) => one === 'thread').length
+  expect(turns).toBeGreaterThanOrEqual(7)
+  expect(turns).toBeLessThanOrEqual(8)
+})
+
+test('one slow commit changes nothing; a slow disk leaves it to the thread for a while', async () => {
+  const { at, notes } = setUp()
+  await notes(30)
+  at.tookMs = 12
+  expect(await notes(1)).toEqual(['here'])
+  at.tookMs = 0.5
+  expect(await notes(1)).toEqual(['here'])
+
+  at.tookMs = 12
+  const told = await notes(10)
+  expect(told.filter((one) => one === 'here').length).toBeLessThan(4)
+  expect(told.at(-1)).toBe('thread')
+  at.nowMs += 31_000
+  expect(await notes(2)).toEqual(['here forgets', 'here', 'thread forgets', 'thread'])
+  at.nowMs += 31_000
+  at.tookMs = 0.5
+  await notes(20)
+  at.nowMs += 31_000
+  expect(await notes(2)).toContain('here')
+})
+
+test('what cannot be committed here is committed on the thread', async () => {
+  const { at, notes, note } = setUp()
+  await notes(17)
+  at.failing = true
+  expect(await note(3)).toEqual([{ ok: true, output: 3 }])
+  expect(await notes(1)).toEqual(['here forgets', 'here', 'thread forgets', 'thread'])
+})
