@@ -30,7 +30,7 @@ verifies(['routing:mention:one-message', 'routing:mention:keeps-route'], () => {
 test('a mention ends where the name ends: at space, punctuation or the end of the text', () => {
   const [ann, bob] = [client('ann'), client('bob')]
   const reasonOf = (text: string) => route(text, view([ann, bob], { chosenId: ann.id })).reason
-  for (const text of ['@bob', '@bob hi', '@bob\nhi', '@bob, hi', '@bob: hi', '@bob，你好', '@bob\u2005hi'])
+  for (const text of ['@bob', '@bob hi', '@bob\nhi', '@bob, hi', '@bob: hi', '@bob，你好', '@bob．', '@bob\u2005hi'])
     expect(reasonOf(text), text).toBe('mention')
   for (const text of ['@bobby hi', '@bo hi', '@ bob', 'hi @bob', '@', '@@bob', '@bob-hi'])
     expect(reasonOf(text), text).toBe('chosen')

@@ -54,7 +54,7 @@ export interface Routing {
 
 const TELL_AGAIN_MS = 10 * 60_000
 /** What may stand behind a name. */
-const AFTER_NAME = /^$|^[\s,:;.!?\u2005，：；。！？]/
+const AFTER_NAME = /^$|^[\s,:;.!?\u2005，：；。．！？]/
 
 /** Decides by the first rule that fits: mention, command, quote, choice, default, first online, first registered. */
 export function route(text: string | null, view: RoutingView): Routing {

@@ -1,4 +1,4 @@
-import { expect, onTestFinished } from 'vitest'
+import { expect, onTestFinished, test } from 'vitest'
 import { gate } from '../../test/support/gate.ts'
 import { soon } from '../../test/support/soon.ts'
 import { verifies } from '../../test/support/verifies.ts'
@@ -173,4 +173,14 @@ verifies('delivery:inbox:recovered', 'what could not be stored before the end st
   await storing.ended()
   await storing.rest()
   expect([stored, clears()]).toEqual([[], 0])
+})
+
+test('at the end what is stored is let go of: no texts stay behind', async () => {
+  const commit = gate()
+  const { storing, stored, clears, stop } = startStoring({ store: commit.pass })
+  await storing.take(full('c1'), '')
+  stop()
+  commit.open()
+  await storing.ended()
+  expect([stored.length, clears()]).toEqual([1, 1])
 })

@@ -40,6 +40,9 @@ export const BACKLOG_BATCH = 50
 /** As many may wait as are being stored: together they have a place each. */
 const MOST_WAITING = INBOX_PLACES / 2
 const MOST_COMMIT_RETRY_MS = 5_000
+const NOT_STORED = 'messages cannot be stored; check the disk of the data directory'
+const KEPT_UNREAD =
+  'messages that an earlier run kept cannot be read or stored; check the disk of the data directory, and inbox/ in it'
 
 /**
  * While there is no backlog an answer is stored before the next is asked for. With one behind it, it is kept as it came,
@@ -65,7 +68,7 @@ export function openStoring(options: StoringOptions, signal: AbortSignal): Stori
         await intake.take(due.map(intake.read))
         at = due.at(-1)?.cursor ?? at
         await inbox.clear()
-      }).catch(() => undefined)
+      }, KEPT_UNREAD).catch(() => undefined)
       return at
     },
     async take(batch, after) {
@@ -80,6 +83,7 @@ export function openStoring(options: StoringOptions, signal: AbortSignal): Stori
     rest,
     async ended() {
       await working
+      await letGo()
     },
   }
 
@@ -115,7 +119,12 @@ export function openStoring(options: StoringOptions, signal: AbortSignal): Stori
 
   async function rest(): Promise<void> {
     await working
-    if (!used || signal.aborted || givenUp !== null) return
+    await letGo()
+  }
+
+  /** All that was kept is stored. */
+  async function letGo(): Promise<void> {
+    if (!used || givenUp !== null) return
     used = false
     await inbox
       ?.clear()
@@ -124,11 +133,11 @@ export function openStoring(options: StoringOptions, signal: AbortSignal): Stori
 
   /** The service does not repeat what it has answered. */
   function store(batches: readonly ReadBatch[]): Promise<void> {
-    return forSure(() => intake.take(batches))
+    return forSure(() => intake.take(batches), NOT_STORED)
   }
 
   /** Tries until it is done; fails only when all is to end. */
-  async function forSure(work: () => Promise<void>): Promise<void> {
+  async function forSure(work: () => Promise<void>, problem: string): Promise<void> {
     const pause = backoff({ firstMs: 50, mostMs: MOST_COMMIT_RETRY_MS })
     for (let tries = 0; ; tries += 1) {
       try {
@@ -140,8 +149,8 @@ export function openStoring(options: StoringOptions, signal: AbortSignal): Stori
         return
       } catch (error) {
         const delayMs = pause.next()
-        log.error('messages could not be stored; trying again', { error })
-        link.failed('reconnecting', 'messages cannot be stored; check the disk of the data directory', now() + delayMs)
+        log.error(`${problem}; trying again`, { error })
+        link.failed('reconnecting', problem, now() + delayMs)
         onStoring?.(false)
         await sleep(delayMs, signal)
         if (signal.aborted) throw error

@@ -1,4 +1,5 @@
-import { readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
+import { execFileSync } from 'node:child_process'
+import { mkdirSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, onTestFinished, test } from 'vitest'
 import { temporaryFolder } from '../../../test/support/processes.ts'
@@ -96,4 +97,33 @@ test('what is let go of is gone from the disk, and nobody else may read what is 
   expect(await inboxHolds(dir)).toBe(false)
   await inbox.keep('a', entry('', 'c1', 'again'))
   expect(cursors(await inbox.due('a', 's', ''))).toEqual(['c1'])
+})
+
+verifies('delivery:inbox:recovered', 'what is kept after the files were removed is found again', async () => {
+  const dir = temporaryFolder()
+  const inbox = open(dir)
+  for (let number = 0; number < INBOX_PLACES; number += 1) await inbox.keep('a', entry(`c${number}`, `c${number + 1}`))
+  rmSync(join(dir, 'inbox'), { recursive: true })
+  await inbox.keep('a', entry('d0', 'd1', 'one'))
+  await inbox.keep('a', entry('d1', 'd2', 'two'))
+  expect(cursors(await open(dir).due('a', 's', 'd0'))).toEqual(['d1', 'd2'])
+})
+
+test('what stands there instead of files, or of the folder, is not waited for', async () => {
+  const dir = temporaryFolder()
+  const inbox = open(dir)
+  await inbox.keep('a', entry('', 'c1', 'one'))
+  await inbox.keep('a', entry('c1', 'c2', 'two'))
+  const [first = '', second = ''] = readdirSync(join(dir, 'inbox')).sort()
+  rmSync(join(dir, 'inbox', second))
+  execFileSync('mkfifo', [join(dir, 'inbox', second)])
+  expect(cursors(await open(dir).due('a', 's', ''))).toEqual(['c1'])
+  rmSync(join(dir, 'inbox', first))
+  mkdirSync(join(dir, 'inbox', first))
+  expect(await open(dir).due('a', 's', '')).toEqual([])
+  expect(await inboxHolds(dir)).toBe(false)
+  rmSync(join(dir, 'inbox'), { recursive: true })
+  writeFileSync(join(dir, 'inbox'), 'a file')
+  expect(await open(dir).due('a', 's', '')).toEqual([])
+  await expect(open(dir).keep('a', entry('', 'c1', 'one'))).rejects.toThrow()
 })

@@ -63,7 +63,12 @@ export function openInbox(dir: string): InboxStore & { close(): Promise<void> } 
 
   async function openPlace({ name, files }: Places, at: number): Promise<FileHandle> {
     const known = files[at]
-    if (known !== undefined) return known
+    if (known !== undefined) {
+      // Removed by somebody, it would be written to and never found again.
+      if ((await known.stat()).nlink > 0) return known
+      files[at] = undefined
+      await known.close()
+    }
     await mkdir(folder, { recursive: true, mode: 0o700 })
     const path = join(folder, `${name}.${at}`)
     const file = await open(path, 'r+').catch(() => open(path, 'wx+', 0o600))
@@ -74,8 +79,8 @@ export function openInbox(dir: string): InboxStore & { close(): Promise<void> } 
   }
 
   async function placesUsed({ name }: Places): Promise<number[]> {
-    const names = await namesIn(folder)
-    return Array.from({ length: INBOX_PLACES }, (_, at) => at).filter((at) => names.includes(`${name}.${at}`))
+    const names = new Set(await filesIn(folder))
+    return Array.from({ length: INBOX_PLACES }, (_, at) => at).filter((at) => names.has(`${name}.${at}`))
   }
 
   async function readAll(places: Places): Promise<InboxEntry[]> {
@@ -88,17 +93,18 @@ export function openInbox(dir: string): InboxStore & { close(): Promise<void> } 
 /** True when answers may be in there that were kept and not stored. */
 export async function inboxHolds(dir: string): Promise<boolean> {
   const folder = join(dir, FOLDER)
-  const names = await namesIn(folder)
+  const names = await filesIn(folder)
   const files = await Promise.all(names.map((name) => readFile(join(folder, name))))
   return files.some((bytes) => readEntry(bytes) !== null)
 }
 
-/** Nothing when there is no such folder. */
-async function namesIn(folder: string): Promise<string[]> {
+/** The names of its files; none when there is no such folder. */
+async function filesIn(folder: string): Promise<string[]> {
   try {
-    return await readdir(folder)
+    const entries = await readdir(folder, { withFileTypes: true })
+    return entries.filter((entry) => entry.isFile()).map(({ name }) => name)
   } catch (error) {
-    if (error instanceof Error && 'code' in error && error.code === 'ENOENT') return []
+    if (error instanceof Error && 'code' in error && (error.code === 'ENOENT' || error.code === 'ENOTDIR')) return []
     throw error
   }
 }

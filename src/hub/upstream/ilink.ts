@@ -137,7 +137,9 @@ export function ilinkUpstream({
       'ENETUNREACH',
       'UND_ERR_CONNECT_TIMEOUT',
     ]
-    const reason = timedOut ? 'was not answered in time' : signal.aborted ? 'was given up' : `failed (${code})`
+    const tooLarge = code === 'UND_ERR_RES_EXCEEDED_MAX_SIZE'
+    const failed = tooLarge ? `was answered with more than ${MAX_ANSWER_BYTES / 2 ** 20} MiB` : `failed (${code})`
+    const reason = timedOut ? 'was not answered in time' : signal.aborted ? 'was given up' : failed
     return new UpstreamError('unreachable', `${path} ${reason}`, {
       ambiguous: !neverSent.includes(code),
       timedOut,
