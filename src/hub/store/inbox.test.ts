@@ -116,7 +116,7 @@ test('what stands there instead of files, or of the folder, is not waited for', 
   await inbox.keep('a', entry('c1', 'c2', 'two'))
   const [first = '', second = ''] = readdirSync(join(dir, 'inbox')).sort()
   rmSync(join(dir, 'inbox', second))
-  execFileSync('mkfifo', [join(dir, 'inbox', second)])
+  execFileSync('sh', ['-c', 'mkfifo "$0"', join(dir, 'inbox', second)])
   expect(cursors(await open(dir).due('a', 's', ''))).toEqual(['c1'])
   rmSync(join(dir, 'inbox', first))
   mkdirSync(join(dir, 'inbox', first))
