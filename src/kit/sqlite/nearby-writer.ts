@@ -27,7 +27,7 @@ const SLOW_MS = 1.5
 const SLOW_SHARE = 0.1
 /** More than this is no sign of the disk alone: the thread may have been stopped in the middle. */
 const MOST_COUNTED_MS = 5
-const AFTER_SLOW_MS = 30_000
+const AFTER_SLOW_MS = 5_000
 
 /**
  * Commits on the calling thread while little is to be written and the disk is quick, else on the writer's. On a machine with
