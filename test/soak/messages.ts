@@ -36,9 +36,7 @@ const WORD_USERS = 6
 const PER_USER = 100
 const REPLY_SHARE = 1 / 3
 const CUT_SHARE = 0.05
-/** A client answers so many at once and then waits, as a program would. */
-const MOST_REPLIES = 6
-/** So does a user who is not answered; and the demo model quotes no more than this of what it was told. */
+/** A user who is not answered waits, as people do; the demo model quotes little more than this of what it was told. */
 const MOST_UNANSWERED = 10
 const ANSWER = /You said: "([\s\S]*?)"\. I can really/
 const NUMBER = /#(\d+)/
@@ -117,7 +115,6 @@ async function pollForEver({ hubUrl, dice, ledger, polling }: MessageLoad, token
         const number = Number(NUMBER.exec(text)?.[1])
         ledger.got.set(number, (ledger.got.get(number) ?? 0) + 1)
         if (!dice.chance(REPLY_SHARE)) continue
-        while (replies.size >= MOST_REPLIES) await Promise.race(replies)
         const reply = replyTo(number, contextToken)
         replies.add(reply)
         void reply.finally(() => replies.delete(reply))
