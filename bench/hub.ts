@@ -12,7 +12,7 @@ import { type Figure, type FigureKind, figureOf, type Pair, type Run, tableOf } 
 import { benchFolder, endWith, fail } from './folder.ts'
 import { describeMachine, machineText } from './machine.ts'
 import { inPairs } from './pairs.ts'
-import { startPart, TSX } from './processes.ts'
+import { STEADY, startPart, TSX } from './processes.ts'
 import {
   hangUp,
   measureMemory,
@@ -33,7 +33,7 @@ const FULL = {
   most: 1_000,
   parked: 5_000,
   mostParked: 10_000,
-  wakeUps: 1_000,
+  wakeUps: 3_000,
   sends: 60,
 }
 const QUICK = {
@@ -91,7 +91,7 @@ async function run(): Promise<void> {
   console.log(machineText(machine))
   console.log('The service, the server and the clients are a process each and share these cores.\n')
   const sim = await startSim({ host: '127.0.0.1', port: 0, botToken: 'bench', holdMs: 35_000, log: silentLog })
-  const load = startPart('the load generator', [...TSX, fileURLToPath(new URL('./load.ts', import.meta.url))])
+  const load = startPart('the load generator', [...STEADY, ...TSX, fileURLToPath(new URL('./load.ts', import.meta.url))])
   const figures: Figure[] = []
   for (const [name, part] of wanted) {
     for (const figure of await part({ sim, load })) figures.push({ ...figure, id: `${name}.${figure.id}` })
@@ -148,7 +148,8 @@ async function parked(stage: Stage, clients: number, awakeWithinMs: number): Pro
     clients,
     async (server) => {
       const memory = await measureMemory(stage, server)
-      await measureWakeUp(stage, server, { count: SIZES.wakeUps / 5, perSecond: WAKE_UPS_PER_SECOND })
+      // Compilers and heaps of all three come to rest first.
+      await measureWakeUp(stage, server, { count: SIZES.wakeUps / 2, perSecond: WAKE_UPS_PER_SECOND })
       const found = await measureWakeUp(stage, server, { count: SIZES.wakeUps, perSecond: WAKE_UPS_PER_SECOND })
       await hangUp(stage)
       return { ...memory, ...found }

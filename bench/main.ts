@@ -14,7 +14,7 @@ import { fileURLToPath } from 'node:url'
 import { parseArgs } from 'node:util'
 import { tableOf } from './figures.ts'
 import { describeMachine, machineText } from './machine.ts'
-import { TSX } from './processes.ts'
+import { STEADY, TSX } from './processes.ts'
 import type { Report } from './report.ts'
 
 const KEPT = '../docs/performance.json'
@@ -72,7 +72,7 @@ function withOthers({ figures, series }: Report, measured: readonly string[]): P
 
 async function runPart(name: string, args: string[]): Promise<void> {
   const quick = options.quick && name !== 'docs' ? ['--quick'] : []
-  const child = spawn(process.execPath, [...TSX, here(`./${name}.ts`), ...args, ...quick], { stdio: 'inherit' })
+  const child = spawn(process.execPath, [...STEADY, ...TSX, here(`./${name}.ts`), ...args, ...quick], { stdio: 'inherit' })
   for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => child.kill(signal))
   const [code] = await once(child, 'exit')
   if (code !== 0) process.exit(typeof code === 'number' ? code : 1)

@@ -78,6 +78,7 @@ export async function measureWakeUp(
   { count, perSecond }: { count: number; perSecond: number },
 ): Promise<Run> {
   const run = await expect(load, count)
+  globalThis.gc?.()
   const clients = server.tokens.length
   const startedAt = performance.now()
   for (let index = 0; index < count; index += 1) {

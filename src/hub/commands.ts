@@ -1,9 +1,9 @@
 import type { Notice } from './model.ts'
-import type { RoutableClient, Routing } from './router.ts'
+import type { Clientele, RoutableClient, Routing } from './router.ts'
 
 /** What a command can see and speak of. */
 export interface CommandView {
-  clients: readonly RoutableClient[]
+  clients: Clientele
   prefix: string
   linkText: string
   /** Where the user's plain messages go now. */
@@ -44,8 +44,8 @@ export function runCommand({ name, argument }: Command, view: CommandView): Rout
 }
 
 /** Clients in the order in which `/list` numbers them. */
-function numbered(clients: readonly RoutableClient[]): RoutableClient[] {
-  return [...clients].sort((a, b) => a.name.localeCompare(b.name, 'en'))
+function numbered({ all }: Clientele): RoutableClient[] {
+  return [...all].sort((a, b) => a.name.localeCompare(b.name, 'en'))
 }
 
 function use(argument: string, view: CommandView): Routing {
@@ -54,7 +54,7 @@ function use(argument: string, view: CommandView): Routing {
   if (wanted === '') return say('use', `Say which one: ${prefix}use <name or number>. ${prefix}list shows them.`)
   // A name beats a number: a client may be called "2".
   const client =
-    view.clients.find(({ name }) => name.toLowerCase() === wanted) ??
+    view.clients.byName.get(wanted) ??
     (/^\d+$/.test(wanted) ? numbered(view.clients)[Number(wanted) - 1] : undefined)
   if (client === undefined)
     return say('use', `There is no "${argument.slice(0, 64)}" here. ${prefix}list shows who is.`)
@@ -62,13 +62,13 @@ function use(argument: string, view: CommandView): Routing {
   return { ...say('use', `You now talk to ${client.name}.${offline}`), choose: client.id }
 }
 
-function broadcast(argument: string, { clients, prefix }: CommandView): Routing {
+function broadcast(argument: string, { clients: { all }, prefix }: CommandView): Routing {
   if (argument === '') return say('broadcast', `Say what: ${prefix}broadcast <text> goes to everyone.`)
-  if (clients.length === 0) return say('broadcast', 'Nobody is here to hear it.')
-  const offline = clients.filter(({ online }) => !online).length
-  const who = clients.length === 1 ? '1 client' : `all ${clients.length} clients`
+  if (all.length === 0) return say('broadcast', 'Nobody is here to hear it.')
+  const offline = all.filter(({ online }) => !online).length
+  const who = all.length === 1 ? '1 client' : `all ${all.length} clients`
   const later = offline === 0 ? '' : ` Offline now, and given it later: ${offline}.`
-  const targets = clients.map(({ id }) => id)
+  const targets = all.map(({ id }) => id)
   return {
     state: 'routed',
     reason: 'broadcast',
@@ -79,7 +79,7 @@ function broadcast(argument: string, { clients, prefix }: CommandView): Routing 
 }
 
 function listText({ clients, currentId, prefix }: CommandView): string {
-  if (clients.length === 0) return 'Nobody is registered yet.'
+  if (clients.all.length === 0) return 'Nobody is registered yet.'
   const line = ({ id, name, online }: RoutableClient, index: number) =>
     `${index + 1}. ${name} (${online ? 'online' : 'offline'})${id === currentId ? ' ← you talk to this one' : ''}`
   return [...numbered(clients).map(line), `${prefix}use <name or number> changes it.`].join('\n')
@@ -94,7 +94,7 @@ const REASONS: Record<string, string> = {
 }
 
 function statusText({ clients, currentId, currentReason, linkText }: CommandView): string {
-  const current = clients.find(({ id }) => id === currentId)
+  const current = currentId === null ? undefined : clients.byId.get(currentId)
   if (current === undefined) return `You talk to nobody yet. ${linkText}`
   return `You talk to ${current.name} (${current.online ? 'online' : 'offline'}): ${REASONS[currentReason] ?? currentReason}. ${linkText}`
 }

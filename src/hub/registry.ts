@@ -5,7 +5,7 @@ import type { ClientPatch, ClientStore } from './store/port.ts'
 
 /** The registered clients, in memory, as the store has them; and who of them is there. */
 export interface Registry {
-  /** In the order of registration. The same list until a client comes or goes. */
+  /** In the order of registration. The same list until a client comes, goes or is changed. */
   all(): readonly Client[]
   get(id: number): Client | undefined
   byName(name: string): Client | undefined
@@ -146,9 +146,9 @@ export async function openRegistry(store: ClientStore, now: () => number): Promi
       if (clients.has(client.id) && !client.stopped) registry.seen(client)
     },
     isOnline(client) {
-      if (!clients.has(client.id) || client.stopped) return false
-      if (openPolls.has(client.id)) return true
-      return client.lastSeen > client.createdAt && now() - client.lastSeen < ONLINE_FOR_MS
+      // Who never called is told first: of thousands a message may ask.
+      if (client.lastSeen <= client.createdAt || client.stopped || !clients.has(client.id)) return false
+      return openPolls.has(client.id) || now() - client.lastSeen < ONLINE_FOR_MS
     },
     onlineCount: () => registry.all().filter(registry.isOnline).length,
     onRevoked: (listener) => void listeners.push(listener),

@@ -18,13 +18,15 @@ export interface Clientele {
   /** By their names in lower case. */
   byName: ReadonlyMap<string, RoutableClient>
   longestName: number
+  /** The one that an operator has set. */
+  standard: RoutableClient | undefined
 }
 
 export function clienteleOf(all: readonly RoutableClient[]): Clientele {
   const byId = new Map(all.map((client) => [client.id, client]))
   const byName = new Map(all.map((client) => [client.name.toLowerCase(), client]))
   const longestName = [...byName.keys()].reduce((most, { length }) => Math.max(most, length), 0)
-  return { all, byId, byName, longestName }
+  return { all, byId, byName, longestName, standard: all.find(({ isDefault }) => isDefault) }
 }
 
 /** All that a routing depends on. */
@@ -73,7 +75,7 @@ export function route(text: string | null, view: RoutingView): Routing {
   const claimed = current.targets.some((id) => clients.byId.get(id)?.passthrough.includes(command.name))
   if (claimed) return { ...current, reason: `passthrough:${command.name}` }
   const commandView: CommandView = {
-    clients: clients.all,
+    clients,
     prefix,
     linkText: view.linkText,
     currentId: usual.targets[0] ?? null,
@@ -89,8 +91,7 @@ function implicitRoute({ clients, quotedId, chosenId, prefix }: RoutingView): Ro
   if (quoted) return to(quoted, 'quote')
   const chosen = byId(chosenId)
   if (chosen) return to(chosen, 'chosen')
-  const set = clients.all.find(({ isDefault }) => isDefault)
-  if (set) return to(set, 'default')
+  if (clients.standard) return to(clients.standard, 'default')
   const online = first(clients.all, (client) => client.online)
   if (online) return to(online, online.fallback ? 'fallback_online' : 'first_online')
   const registered = first(clients.all, () => true)
@@ -103,8 +104,13 @@ function first(
   clients: readonly RoutableClient[],
   fits: (client: RoutableClient) => boolean,
 ): RoutableClient | undefined {
-  const usual = clients.find((client) => !client.fallback && fits(client))
-  return usual ?? clients.find((client) => client.fallback && fits(client))
+  let fallback: RoutableClient | undefined
+  for (const client of clients) {
+    if (!fits(client)) continue
+    if (!client.fallback) return client
+    fallback ??= client
+  }
+  return fallback
 }
 
 function to(client: RoutableClient, reason: string): Routing {

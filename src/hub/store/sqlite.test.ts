@@ -4,7 +4,7 @@ import { chmod, copyFile, mkdir, mkdtemp, readdir, rm, stat, writeFile } from 'n
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { afterEach, beforeEach, expect, test } from 'vitest'
+import { afterEach, beforeEach, expect, test, vi } from 'vitest'
 import { verifies } from '../../../test/support/verifies.ts'
 import { connect } from '../../kit/sqlite/database.ts'
 import { startWriter } from '../../kit/sqlite/writer.ts'
@@ -78,6 +78,17 @@ test('what is written on this thread and on the other is one queue, whoever has 
   expect(await positionOf(again, client)).toMatchObject(position)
   expect((await readAll(again, client)).map(({ seq }) => seq)).toEqual(seqs)
   await again.close()
+})
+
+test('what was written on this thread goes from the log into the database by and by', async () => {
+  const store = await openSqliteStore({ dir, lazyMs: 5 })
+  const client = await register(store, 'ann')
+  const sizeOf = async (name: string) => (await stat(join(dir, name))).size
+  const before = await sizeOf('hub.db')
+  for (let one = 0; one < 300; one += 1) await store.messages.ingest(batch([entryFor([client])]))
+  expect(await sizeOf('hub.db-wal')).toBeGreaterThan(0)
+  await vi.waitFor(async () => expect(await sizeOf('hub.db')).toBeGreaterThan(before), 5_000)
+  await store.close()
 })
 
 test('a database that another program holds for a moment is waited for on the other thread', async () => {

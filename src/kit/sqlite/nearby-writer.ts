@@ -8,9 +8,14 @@ export interface Committer<Call extends AnyCall> {
   forget(): void
 }
 
+export interface ThreadCommitter<Call extends AnyCall> extends Committer<Call> {
+  /** Writes the log back into the database, beside what is committed meanwhile. */
+  tidy(): void
+}
+
 export interface NearbyWriterOptions<Call extends AnyCall> {
   /** The thread that writes: an fsync stops nothing but it. */
-  thread: Committer<Call>
+  thread: ThreadCommitter<Call>
   /** On the calling thread: no other has to wake up for it, and back. */
   here: Committer<Call>
   isSmall: (call: Call) => boolean
@@ -20,13 +25,16 @@ export interface NearbyWriterOptions<Call extends AnyCall> {
 
 /** So many small groups in a row say that there is time. */
 const CALM_AFTER = 16
-/** Now and then the thread has its turn, which also writes the log back into the database when it has grown. */
-const THREAD_EVERY = 256
-/** When commits take this long, taken over some ten of them, everyone would be held up: for a while the thread waits alone. */
+/** After so many groups here the log is written back: by the thread, since that takes a while. */
+const TIDY_EVERY = 256
+/** The log only starts anew when all of it was written back, which those who go on writing may prevent: then they wait. */
+const THREAD_EVERY = 1_500
+/** A commit this long is slow: by a disk, or because this thread was stopped in the middle. */
 const SLOW_MS = 1.5
-const SLOW_SHARE = 0.1
-/** More than this is no sign of the disk alone: the thread may have been stopped in the middle. */
-const MOST_COUNTED_MS = 5
+/** So many more slow ones than quick ones, and it is the disk: then only the thread is to wait for it. */
+const SLOW_DISK = 8
+/** No machine stops a thread for so long; a disk may, and everyone was held up. */
+const STALLED_MS = 50
 const AFTER_SLOW_MS = 5_000
 
 /**
@@ -38,9 +46,10 @@ export function nearbyWriter<Call extends AnyCall>(
 ): (calls: Call[]) => Promise<Outcome[]> {
   const { thread, here, isSmall, clock = () => performance.now() } = options
   let calm = 0
+  let made = 0
+  let slow = 0
   let notBefore = 0
-  let usualMs = 0
-  let last = thread
+  let last: Committer<Call> = thread
 
   return async (calls) => {
     calm = calls.every(isSmall) ? calm + 1 : 0
@@ -52,8 +61,9 @@ export function nearbyWriter<Call extends AnyCall>(
       // Nothing was written: somebody else has the database, or the disk is full. Waiting is the thread's.
       return await by(thread)
     } finally {
-      usualMs += SLOW_SHARE * (Math.min(clock() - startedAt, MOST_COUNTED_MS) - usualMs)
-      if (usualMs >= SLOW_MS) notBefore = clock() + AFTER_SLOW_MS
+      made += 1
+      if (made % TIDY_EVERY === 0) thread.tidy()
+      weigh(clock() - startedAt)
     }
 
     function by(one: Committer<Call>) {
@@ -61,5 +71,11 @@ export function nearbyWriter<Call extends AnyCall>(
       last = one
       return one.commit(calls)
     }
+  }
+
+  /** A slow disk is tried again with one commit. */
+  function weigh(tookMs: number): void {
+    slow = tookMs < SLOW_MS ? Math.max(slow - 1, 0) : tookMs < STALLED_MS ? Math.min(slow + 1, SLOW_DISK) : SLOW_DISK
+    if (slow === SLOW_DISK) notBefore = clock() + AFTER_SLOW_MS
   }
 }

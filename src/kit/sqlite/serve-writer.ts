@@ -1,6 +1,6 @@
 import { parentPort, workerData } from 'node:worker_threads'
 import { type AnyCall, commitGroup, type Operations, packError } from './commit-group.ts'
-import { openDatabase } from './database.ts'
+import { type Db, openDatabase } from './database.ts'
 import { migrate } from './migrate.ts'
 import type { FromWriter, ToWriter } from './writer.ts'
 
@@ -30,6 +30,10 @@ export async function serveWriter<Call extends AnyCall>(
         operations.forget?.(db)
         return
       }
+      if (message === 'tidy') {
+        tidy(db)
+        return
+      }
       try {
         answer({ ok: true, outcomes: commitGroup(db, message, operations) })
       } catch (error) {
@@ -39,6 +43,15 @@ export async function serveWriter<Call extends AnyCall>(
     answer({ ok: true, outcomes: [] })
   } catch (error) {
     answer({ ok: false, error: packError(error, 'open its database') })
+  }
+}
+
+/** What is not written back this time is at the next. */
+function tidy(db: Db): void {
+  try {
+    db.exec('PRAGMA wal_checkpoint(PASSIVE)')
+  } catch {
+    // The log only grows for longer; whether the disk works the next commit tells.
   }
 }
 

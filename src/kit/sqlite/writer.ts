@@ -2,8 +2,8 @@ import { Worker } from 'node:worker_threads'
 import { AppError } from '../errors.ts'
 import { type AnyCall, type Outcome, type PackedError, unpackError } from './commit-group.ts'
 
-/** What goes to the writer thread: a group to commit, word that another has written, or the wish that it ends. */
-export type ToWriter<Call extends AnyCall> = Call[] | 'forget' | 'close'
+/** What goes to the writer thread: a group to commit, word that another has written, or a wish. */
+export type ToWriter<Call extends AnyCall> = Call[] | 'forget' | 'tidy' | 'close'
 
 /** What comes back, in the order of what went: first whether the database is open, then one answer per group. */
 export type FromWriter = { ok: true; outcomes: Outcome[] } | { ok: false; error: PackedError }
@@ -14,6 +14,8 @@ export interface WriterThread<Call extends AnyCall> {
   commit(calls: Call[]): Promise<Outcome[]>
   /** Another connection has written: what the thread has in memory of the tables may be wrong. */
   forget(): void
+  /** Writes the log back into the database, while others go on. */
+  tidy(): void
   /** Closes the database and ends the thread. */
   close(): Promise<void>
 }
@@ -44,6 +46,9 @@ export async function startWriter<Call extends AnyCall>(path: string, thread: UR
     },
     forget() {
       if (death === undefined) send('forget')
+    },
+    tidy() {
+      if (death === undefined) send('tidy')
     },
     async close() {
       if (death === undefined) send('close')
