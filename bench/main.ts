@@ -72,7 +72,9 @@ function withOthers({ figures, series }: Report, measured: readonly string[]): P
 
 async function runPart(name: string, args: string[]): Promise<void> {
   const quick = options.quick && name !== 'docs' ? ['--quick'] : []
-  const child = spawn(process.execPath, [...STEADY, ...TSX, here(`./${name}.ts`), ...args, ...quick], { stdio: 'inherit' })
+  const child = spawn(process.execPath, [...STEADY, ...TSX, here(`./${name}.ts`), ...args, ...quick], {
+    stdio: 'inherit',
+  })
   for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => child.kill(signal))
   const [code] = await once(child, 'exit')
   if (code !== 0) process.exit(typeof code === 'number' ? code : 1)

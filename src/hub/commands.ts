@@ -54,8 +54,7 @@ function use(argument: string, view: CommandView): Routing {
   if (wanted === '') return say('use', `Say which one: ${prefix}use <name or number>. ${prefix}list shows them.`)
   // A name beats a number: a client may be called "2".
   const client =
-    view.clients.byName.get(wanted) ??
-    (/^\d+$/.test(wanted) ? numbered(view.clients)[Number(wanted) - 1] : undefined)
+    view.clients.byName.get(wanted) ?? (/^\d+$/.test(wanted) ? numbered(view.clients)[Number(wanted) - 1] : undefined)
   if (client === undefined)
     return say('use', `There is no "${argument.slice(0, 64)}" here. ${prefix}list shows who is.`)
   const offline = client.online ? '' : ' It is offline now; what you write is kept until it is back.'

@@ -29,12 +29,11 @@ const CALM_AFTER = 16
 const TIDY_EVERY = 256
 /** The log only starts anew when all of it was written back, which those who go on writing may prevent: then they wait. */
 const THREAD_EVERY = 1_500
-/** A commit this long is slow: by a disk, or because this thread was stopped in the middle. */
-const SLOW_MS = 1.5
-/** So many more slow ones than quick ones, and it is the disk: then only the thread is to wait for it. */
-const SLOW_DISK = 8
-/** No machine stops a thread for so long; a disk may, and everyone was held up. */
-const STALLED_MS = 50
+/** What a commit takes longer than this holds everyone up. */
+const QUICK_MS = 1.5
+/** So much of that, and only the thread is to wait for the disk; a fiftieth of the time is forgiven. */
+const MOST_HELD_UP_MS = 100
+const FORGIVEN = 1 / 50
 const AFTER_SLOW_MS = 5_000
 
 /**
@@ -47,7 +46,8 @@ export function nearbyWriter<Call extends AnyCall>(
   const { thread, here, isSmall, clock = () => performance.now() } = options
   let calm = 0
   let made = 0
-  let slow = 0
+  let heldUpMs = 0
+  let weighedAt = 0
   let notBefore = 0
   let last: Committer<Call> = thread
 
@@ -63,7 +63,7 @@ export function nearbyWriter<Call extends AnyCall>(
     } finally {
       made += 1
       if (made % TIDY_EVERY === 0) thread.tidy()
-      weigh(clock() - startedAt)
+      weigh(startedAt)
     }
 
     function by(one: Committer<Call>) {
@@ -73,9 +73,11 @@ export function nearbyWriter<Call extends AnyCall>(
     }
   }
 
-  /** A slow disk is tried again with one commit. */
-  function weigh(tookMs: number): void {
-    slow = tookMs < SLOW_MS ? Math.max(slow - 1, 0) : tookMs < STALLED_MS ? Math.min(slow + 1, SLOW_DISK) : SLOW_DISK
-    if (slow === SLOW_DISK) notBefore = clock() + AFTER_SLOW_MS
+  function weigh(startedAt: number): void {
+    const now = clock()
+    const left = Math.max(0, heldUpMs - FORGIVEN * (now - weighedAt))
+    heldUpMs = Math.min(left + Math.max(0, now - startedAt - QUICK_MS), 2 * MOST_HELD_UP_MS)
+    weighedAt = now
+    if (heldUpMs > MOST_HELD_UP_MS) notBefore = now + AFTER_SLOW_MS
   }
 }
