@@ -39,10 +39,7 @@ export function ilinkUpstream({
   return {
     async poll(cursor, signal) {
       const body = `{"get_updates_buf":${JSON.stringify(cursor)},${BASE_INFO}}`
-      // For the whole answer, within two holds: one that trickles in byte by byte is none.
-      const text = await within(1.5 * pollTimeoutMs, signal, (limited) =>
-        call('getupdates', body, pollTimeoutMs, limited),
-      )
+      const text = await call('getupdates', body, pollTimeoutMs, signal)
       const answer = readAnswer(text, { ambiguous: false })
       const messages = answer.msgs ?? []
       if (!Array.isArray(messages)) throw new UpstreamError('bad_answer', 'getupdates answered msgs that are no list')
@@ -108,7 +105,7 @@ export function ilinkUpstream({
         headersTimeout: timeoutMs,
         bodyTimeout: timeoutMs,
       })
-      text = await answer.body.text()
+      text = await readWithin(timeoutMs, answer.body)
     } catch (error) {
       throw networkError(path, error, signal)
     }
@@ -118,11 +115,12 @@ export function ilinkUpstream({
 
   function networkError(path: string, error: unknown, signal: AbortSignal): UpstreamError {
     const code = error instanceof Error && 'code' in error ? String(error.code) : 'UNKNOWN'
-    const reached: unknown = signal.reason
+    const isTimeout = (reason: unknown) => reason instanceof Error && reason.name === 'TimeoutError'
     const timedOut =
       code === 'UND_ERR_HEADERS_TIMEOUT' ||
       code === 'UND_ERR_BODY_TIMEOUT' ||
-      (reached instanceof Error && reached.name === 'TimeoutError')
+      isTimeout(error) ||
+      isTimeout(signal.reason)
     if (timedOut && path === 'getupdates') {
       // A poll that is never answered may hang on a connection that is dead at the other end: start over on new ones. What
       // is under way on the old ones has a time limit of its own.
@@ -148,18 +146,13 @@ export function ilinkUpstream({
   }
 }
 
-/** Work with a signal that aborts with the given one or when the time is up. Leaves no timer behind: polls may come fast. */
-async function within<T>(ms: number, signal: AbortSignal, work: (limited: AbortSignal) => Promise<T>): Promise<T> {
-  const limit = new AbortController()
-  const giveUp = () => limit.abort(signal.reason)
-  const timer = setTimeout(() => limit.abort(new DOMException('The time is up.', 'TimeoutError')), ms)
-  signal.addEventListener('abort', giveUp, { once: true })
-  if (signal.aborted) giveUp()
+/** An answer that trickles in byte by byte is none. Costs no signal of its own: polls may come fast. */
+async function readWithin(ms: number, body: Dispatcher.ResponseData['body']): Promise<string> {
+  const giveUp = setTimeout(() => body.destroy(new DOMException('The time is up.', 'TimeoutError')), ms)
   try {
-    return await work(limit.signal)
+    return await body.text()
   } finally {
-    clearTimeout(timer)
-    signal.removeEventListener('abort', giveUp)
+    clearTimeout(giveUp)
   }
 }
 
