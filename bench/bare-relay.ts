@@ -45,7 +45,7 @@ const server = createServer((request, response) => {
   request.on('end', () => handle(request, response, body))
 })
 server.keepAliveTimeout = 75_000
-server.listen(0, '127.0.0.1', () => {
+server.listen({ port: 0, host: '127.0.0.1', backlog: 16_384 }, () => {
   const address = server.address()
   if (typeof address === 'object') console.log(`http://127.0.0.1:${address?.port}/health`)
 })

@@ -92,7 +92,6 @@ async function run(): Promise<void> {
   const machine = await describeMachine(folder)
   console.log(machineText(machine))
   console.log('The service, the server and the clients are a process each and share these cores.\n')
-  const sim = await startSim({ host: '127.0.0.1', port: 0, botToken: 'bench', holdMs: 35_000, log: silentLog })
   const load = startPart('the load generator', [
     ...STEADY,
     ...TSX,
@@ -100,7 +99,10 @@ async function run(): Promise<void> {
   ])
   const figures: Figure[] = []
   for (const [name, part] of wanted) {
+    // Each with a service of its own: one that remembers all messages of the parts before has pauses of its own.
+    const sim = await startSim({ host: '127.0.0.1', port: 0, botToken: 'bench', holdMs: 35_000, log: silentLog })
     for (const figure of await part({ sim, load })) figures.push({ ...figure, id: `${name}.${figure.id}` })
+    await sim.stop()
   }
   console.log(
     `\n${tableOf(figures, 'hub')}\n\nOther programs took at most ${mostOthers.toFixed(0)} % of the machine during a run.`,

@@ -155,12 +155,18 @@ function serverWith(first: NonNullable<HttpOptions['first']>, framework: Request
   return server
 }
 
+/**
+ * Connections that may wait to be taken; the system may allow fewer. After a restart thousands of polls come back at once,
+ * and with Node's 511 some of them were reset.
+ */
+const BACKLOG = 16_384
+
 /** Listens on `host:port` and says where it listens. */
 export async function listen(
   app: FastifyInstance,
   address: { host: string; port: number },
 ): Promise<{ host: string; port: number }> {
-  return listening(app.server, address, () => app.listen(address))
+  return listening(app.server, address, () => app.listen({ ...address, backlog: BACKLOG }))
 }
 
 /** The same for a server without an app. */
@@ -169,7 +175,7 @@ export async function listenPlain(
   address: { host: string; port: number },
 ): Promise<{ host: string; port: number }> {
   return listening(server, address, async () => {
-    server.listen(address)
+    server.listen({ ...address, backlog: BACKLOG })
     await once(server, 'listening')
   })
 }
