@@ -18,8 +18,8 @@ export const WRITER_THREAD = import.meta.url.endsWith('.ts')
   : new URL('./writer-thread.js', import.meta.url)
 
 /**
- * The store of a hub on one machine. Writes go through one thread, gathered into commits; reads have a connection of
- * their own. Fails with `data_dir_in_use`, `data_dir_unusable` or `store_newer`.
+ * The store of a hub on one machine. Writes are gathered into commits, made by a thread of their own, or by this one while
+ * there is time; reads have a connection of their own. Fails with `data_dir_in_use`, `data_dir_unusable` or `store_newer`.
  */
 export async function openSqliteStore({ dir, lazyMs = 50 }: SqliteStoreOptions): Promise<HubStore> {
   const opened = await openSqlite<Call>({

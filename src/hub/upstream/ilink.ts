@@ -105,7 +105,8 @@ export function ilinkUpstream({
         headersTimeout: timeoutMs,
         bodyTimeout: timeoutMs,
       })
-      text = await readWithin(timeoutMs, answer.body)
+      // Of a poll: head and all within two holds of the service.
+      text = await readWithin(timeoutMs / 2, answer.body)
     } catch (error) {
       throw networkError(path, error, signal)
     }
