@@ -370,7 +370,7 @@ function fitAnswer(rows: Delivery[], settledSeq: number): Delivery[] {
   const suspect = ({ seq, failures }: Delivery) => seq > settledSeq && failures >= ALONE_AFTER_FAILURES
   let bytes = 0
   for (const [index, row] of rows.entries()) {
-    bytes += Buffer.byteLength(row.spec) + Buffer.byteLength(row.raw) + ENVELOPE_BYTES
+    bytes += Buffer.byteLength(row.spec) + row.bytes + ENVELOPE_BYTES
     if (index > 0 && (bytes > MAX_BATCH_BYTES || suspect(row))) return rows.slice(0, index)
     if (suspect(row)) return rows.slice(0, 1)
   }

@@ -98,7 +98,7 @@ const EXPIRE_EVERY_MS = 60_000
 const PRUNE_EVERY_MS = 60 * 60_000
 const CALL_MS = 10_000
 /** With more behind an upstream answer polls may wait this long, and get more at once. */
-const BACKLOG_HOLD_MS = 50
+const BACKLOG_HOLD_MS = 20
 const NO_LIMITS = { sendsPerContext: 0, replyWindowMs: 0, accountSends: 0, accountWindowMs: 300_000 }
 const BOUNDS = {
   maxMessages: MAX_QUEUE_MESSAGES,

@@ -130,6 +130,25 @@ describe('what cannot be read', () => {
   })
 })
 
+describe('what was parsed before', () => {
+  const id = fc.oneof(
+    fc.constantFrom('0', '-1', '""', '"0"', '"a\\u0041"', 'null', '9007199254740992', '1e3', '1.5'),
+    fc.stringMatching(/^[1-9][0-9]{0,24}$/),
+    fc.jsonValue().map((value) => JSON.stringify(value)),
+  )
+  const number = fc.constantFrom('5', '1794776579743', '9007199254740993', '-12345678901234567890', '1e17', '"12"')
+
+  test('need not be parsed again: it reads the same', () => {
+    fc.assert(
+      fc.property(id, id, number, number, fc.array(item()), (messageId, token, createdMs, seq, items) => {
+        const source = `{"seq":${seq}, "message_id" : ${messageId},"from_user_id":"a","context_token":${token},
+          "create_time_ms":${createdMs},"item_list":${JSON.stringify(items)}}`
+        expect(readInbound(source, NOW, JSON.parse(source))).toEqual(readInbound(source, NOW))
+      }),
+    )
+  })
+})
+
 describe('raw', () => {
   verifies(['relay:real-message:spliced', 'relay:real-message:keeps-fields'], () => {
     const source =

@@ -21,7 +21,7 @@ export interface IntakeOptions {
 }
 
 /** An upstream batch that was looked through. */
-export interface ReadBatch extends UpstreamBatch {
+export interface ReadBatch extends Omit<UpstreamBatch, 'parsed'> {
   at: number
   /** For each message what could be read, or why it could not. */
   inbounds: (Inbound | string)[]
@@ -42,9 +42,9 @@ export function createIntake(options: IntakeOptions): Intake {
   const routable = routableClients(registry, account)
 
   return {
-    read(batch) {
+    read({ messages, parsed, cursor }) {
       const at = now()
-      return { ...batch, at, inbounds: batch.messages.map((source) => tryToRead(source, at)) }
+      return { messages, cursor, at, inbounds: messages.map((source, index) => tryToRead(source, at, parsed?.[index])) }
     },
     async take(batches) {
       const last = batches.at(-1)
@@ -95,9 +95,9 @@ function usersOf({ inbounds }: ReadBatch): string[] {
 type Chosen = Map<string, number | null>
 
 /** Whatever a message does to its reader, the batch it came in goes on. */
-function tryToRead(source: string, at: number): Inbound | string {
+function tryToRead(source: string, at: number, parsed: unknown): Inbound | string {
   try {
-    return readInbound(source, at)
+    return readInbound(source, at, parsed)
   } catch {
     // No known message gets here. One that does must not hold up all that come after it.
     return 'it cannot be read'
@@ -114,15 +114,14 @@ function setAside(source: string, problem: string, at: number): IngestEntry {
 function routedEntry(inbound: Inbound, routing: Routing, at: number): IngestEntry {
   const { text, targets, choose, state, reason, notices } = routing
   const seen = text === undefined ? inbound : { ...inbound, content: text, raw: replaceText(inbound.raw, text) }
-  return {
-    ...entry(seen, { state, reason }),
-    deliveries: targets.map((clientId) => ({ clientId, contextToken: newContextToken(at) })),
-    notices,
-    ...(choose === undefined ? {} : { choose }),
-  }
+  const deliveries = targets.map((clientId) => ({ clientId, contextToken: newContextToken(at) }))
+  const routed = entry(seen, { state, reason, deliveries, notices })
+  return choose === undefined ? routed : { ...routed, choose }
 }
 
-function entry(inbound: Inbound, { state, reason }: Pick<IngestEntry, 'state' | 'reason'>): IngestEntry {
+type Fate = Pick<IngestEntry, 'state' | 'reason'> & Partial<Pick<IngestEntry, 'deliveries' | 'notices'>>
+
+function entry(inbound: Inbound, { state, reason, deliveries = [], notices = [] }: Fate): IngestEntry {
   const { upstreamId, fingerprint, userId, upstreamToken, raw } = inbound
   return {
     upstreamId,
@@ -133,8 +132,8 @@ function entry(inbound: Inbound, { state, reason }: Pick<IngestEntry, 'state' | 
     raw,
     state,
     reason,
-    deliveries: [],
-    notices: [],
+    deliveries,
+    notices,
   }
 }
 

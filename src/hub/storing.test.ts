@@ -1,4 +1,4 @@
-import { expect, onTestFinished, test } from 'vitest'
+import { expect, onTestFinished, test, vi } from 'vitest'
 import { gate } from '../../test/support/gate.ts'
 import { soon } from '../../test/support/soon.ts'
 import { verifies } from '../../test/support/verifies.ts'
@@ -65,7 +65,7 @@ verifies(
   },
 )
 
-verifies('delivery:inbox:kept-first', 'what has gathered meanwhile is stored together, in its order', async () => {
+verifies('delivery:inbox:kept-first', 'what has gathered is stored together, in its order', async () => {
   const commit = gate()
   const order: string[] = []
   const { storing, stored } = startStoring({
@@ -74,14 +74,50 @@ verifies('delivery:inbox:kept-first', 'what has gathered meanwhile is stored tog
       order.push(...messages)
     },
   })
-  for (const number of [1, 2, 3]) await storing.take(full(`c${number}`, number * 1_000), `c${number - 1}`)
+  const most = INBOX_PLACES / 2
+  const numbers = Array.from({ length: most + 2 }, (_, index) => index + 1)
+  for (const number of numbers) await storing.take(full(`c${number}`, number * 1_000), `c${number - 1}`)
   commit.open()
   await storing.ended()
   expect(stored).toEqual([
-    { cursor: 'c1', count: BACKLOG_BATCH },
-    { cursor: 'c3', count: 2 * BACKLOG_BATCH },
+    { cursor: `c${most}`, count: most * BACKLOG_BATCH },
+    { cursor: `c${most + 2}`, count: 2 * BACKLOG_BATCH },
   ])
-  expect(order).toEqual([1, 2, 3].flatMap((number) => full('', number * 1_000).messages))
+  expect(order).toEqual(numbers.flatMap((number) => full('', number * 1_000).messages))
+})
+
+test('others are waited for only as long as they follow at once, and not at the end', async () => {
+  const { storing, stored } = startStoring()
+  await storing.take(full('c1'), '')
+  await storing.take(full('c2'), 'c1')
+  await soon(() => expect(stored).toEqual([{ cursor: 'c2', count: 2 * BACKLOG_BATCH }]))
+
+  vi.useFakeTimers()
+  onTestFinished(() => void vi.useRealTimers())
+  await storing.take(full('c3'), 'c2')
+  await storing.rest()
+  await storing.take(full('c4'), 'c3')
+  await storing.take({ cursor: 'c5', messages: ['small'] }, 'c4')
+  expect(stored.slice(1).map(({ cursor }) => cursor)).toEqual(['c3', 'c4', 'c5'])
+  expect(vi.getTimerCount()).toBe(0)
+})
+
+verifies('delivery:inbox:bounded', 'large ones are not gathered', async () => {
+  const commit = gate()
+  const { storing, kept } = startStoring({ store: commit.pass })
+  const large = { messages: Array.from({ length: BACKLOG_BATCH }, () => 'x'.repeat(400_000)) }
+  await storing.take({ ...large, cursor: 'c1' }, '')
+  void storing.take({ ...large, cursor: 'c2' }, 'c1')
+  const third = storing.take({ ...large, cursor: 'c3' }, 'c2')
+  let isTaken = false
+  void third.then(() => {
+    isTaken = true
+  })
+  await new Promise((resolve) => setTimeout(resolve, 50))
+  expect([kept.length, isTaken]).toEqual([3, false])
+  commit.open()
+  await third
+  await storing.ended()
 })
 
 verifies('delivery:inbox:bounded', async () => {

@@ -39,6 +39,10 @@ export interface AccountInbox {
 export const BACKLOG_BATCH = 50
 /** As many may wait as are being stored: together they have a place each. */
 const MOST_WAITING = INBOX_PLACES / 2
+/** Nor more than this: it is all in memory. */
+const MOST_WAITING_CHARS = 16 * 1024 * 1024
+/** So long after one the next is waited for, to go into the same commit. */
+const NEXT_WITHIN_MS = 15
 const MOST_COMMIT_RETRY_MS = 5_000
 const NOT_STORED = 'messages cannot be stored; check the disk of the data directory'
 const KEPT_UNREAD =
@@ -46,12 +50,19 @@ const KEPT_UNREAD =
 
 /**
  * While there is no backlog an answer is stored before the next is asked for. With one behind it, it is kept as it came,
- * which takes a single short write, and stored while the next is on its way: several in one commit when they have gathered.
+ * which takes a single short write, and stored while others are on their way, with some of them: what a commit does for
+ * every user and every queue it then does once for all their messages.
  */
 export function openStoring(options: StoringOptions, signal: AbortSignal): Storing {
   const { intake, inbox = null, link, now, log, onStoring } = options
   let waiting: ReadBatch[] = []
+  let waitingChars = 0
   let working: Promise<void> | null = null
+  /** Ends the wait for others to go into the same commit. */
+  let goOn: (() => void) | null = null
+  let waits: NodeJS.Timeout | undefined
+  /** There are no others. */
+  let isLast = false
   /** The commit that is under way, with all that had gathered before it. */
   let step = Promise.resolve()
   /** All is to end, and something could not be stored: it is in the inbox, and nothing may be stored before it. */
@@ -77,14 +88,15 @@ export function openStoring(options: StoringOptions, signal: AbortSignal): Stori
       if (givenUp !== null) throw givenUp
       if (!kept) return store([intake.read(batch)])
       waiting.push(intake.read(batch))
+      for (const { length } of batch.messages) waitingChars += length
       working ??= work()
-      if (waiting.length >= MOST_WAITING) await step
+      waits?.refresh()
+      if (!isFull()) return
+      goOn?.()
+      await step
     },
     rest,
-    async ended() {
-      await working
-      await letGo()
-    },
+    ended: rest,
   }
 
   async function isKept({ messages, cursor }: UpstreamBatch, after: string): Promise<boolean> {
@@ -106,8 +118,10 @@ export function openStoring(options: StoringOptions, signal: AbortSignal): Stori
   async function work(): Promise<void> {
     try {
       while (waiting.length > 0) {
+        await gathered()
         step = store(waiting)
         waiting = []
+        waitingChars = 0
         await step
       }
     } catch (error) {
@@ -117,8 +131,27 @@ export function openStoring(options: StoringOptions, signal: AbortSignal): Stori
     }
   }
 
+  /** Others that follow at once may come along. */
+  async function gathered(): Promise<void> {
+    if (isLast || isFull()) return
+    await new Promise<void>((resolve) => {
+      waits = setTimeout(resolve, NEXT_WITHIN_MS)
+      goOn = resolve
+    })
+    clearTimeout(waits)
+    waits = undefined
+    goOn = null
+  }
+
+  function isFull(): boolean {
+    return waiting.length >= MOST_WAITING || waitingChars >= MOST_WAITING_CHARS
+  }
+
   async function rest(): Promise<void> {
+    isLast = true
+    goOn?.()
     await working
+    isLast = false
     await letGo()
   }
 

@@ -1,6 +1,7 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import {
+  elementsOf,
   mapStringMembers,
   parseLossless,
   rawElements,
@@ -146,6 +147,28 @@ describe('rawMember', () => {
         const parsed = new Map(Object.entries(Object(JSON.parse(text))))
         expect(new Set(members.map(({ key }) => key))).toEqual(new Set(parsed.keys()))
         for (const [key, value] of parsed) expect(JSON.parse(rawMember(text, key) ?? '')).toEqual(value)
+      }),
+    )
+  })
+})
+
+describe('elementsOf', () => {
+  test('are those of the list that has the name, and of the last one where it stands twice', () => {
+    expect(elementsOf(`{"a":[1],"b" : [ ${BIG} , {"b":[2]} ] ,"c":"x"}`, 'b')).toEqual([BIG, '{"b":[2]}'])
+    expect(elementsOf('{"b":[1,2],"b":[3],"c":[4]}', 'b')).toEqual(['3'])
+    expect(elementsOf('{"b":[1,2],"b":[ ]}', 'b')).toEqual([])
+    for (const text of ['{"b":7,"c":[1]}', '{"b":{"b":[1]}}', '{"a":[1]}', '{}', '[1]', '"b"'])
+      expect(elementsOf(text, 'b'), text).toEqual([])
+  })
+
+  test('agree with rawMember and rawElements for every name of any object', () => {
+    fc.assert(
+      fc.property(memberList, fc.boolean(), space, (members, escaped, gap) => {
+        const text = objectText(members, { escaped, gap })
+        for (const { key } of members)
+          expect(elementsOf(text, key)).toEqual(
+            Array.isArray(JSON.parse(rawMember(text, key) ?? '')) ? rawElements(rawMember(text, key) ?? '') : [],
+          )
       }),
     )
   })

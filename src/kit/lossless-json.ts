@@ -16,13 +16,20 @@ export interface Span {
 }
 
 const LONG_INTEGER = /\d{16}/
+// Where a value may start. Digits of a string may stand there too, and are then looked at for nothing.
+const LONG_VALUE = /(?:^|[:,[\s])-?\d{16}/
 // Not part of a fraction or an exponent, without a leading zero, and no name of a member: what JSON refuses stays refused.
 const LONG_INTEGERS = /(?<![\w.+-])-?[1-9]\d{15,}(?![\w.+-])(?!\s*:)/g
 const LONG_DIGITS = 16
 
 /** Parses JSON; integers that a double cannot hold exactly become strings of their digits. Throws `SyntaxError`. */
 export function parseLossless(text: string): unknown {
-  return JSON.parse(LONG_INTEGER.test(text) ? quoteLongIntegers(text) : text)
+  return JSON.parse(mayRound(text) ? quoteLongIntegers(text) : text)
+}
+
+/** False when `JSON.parse` reads the text as `parseLossless` does. */
+export function mayRound(text: string): boolean {
+  return LONG_VALUE.test(text)
 }
 
 /** Goes from string to string and looks at what is between them; digits inside strings are left alone. */
@@ -49,8 +56,15 @@ function quoteUnsafe(digits: string): string {
   return Number.isSafeInteger(Number(digits)) ? digits : `"${digits}"`
 }
 
-/** The members of the object, or the elements of the array, that starts at `at`. The text must be valid JSON. */
-export function spans(text: string, at = 0): Span[] {
+/**
+ * The members of the object, or the elements of the array, that starts at `at`. The text must be valid JSON. `skip`: finds
+ * the end of a value.
+ */
+export function spans(
+  text: string,
+  at = 0,
+  skip: (text: string, at: number, key: string) => number = skipValue,
+): Span[] {
   const found: Span[] = []
   let position = skipSpace(text, at)
   const isObject = text[position] === '{'
@@ -64,7 +78,7 @@ export function spans(text: string, at = 0): Span[] {
       key = decodeKey(text, position, keyEnd)
       position = skipSpace(text, skipSpace(text, keyEnd) + 1)
     }
-    const end = skipValue(text, position)
+    const end = skip(text, position, key)
     found.push({ key, start, valueStart: position, end })
     position = skipSpace(text, end)
     if (text[position] === ',') position = skipSpace(text, position + 1)
@@ -73,14 +87,30 @@ export function spans(text: string, at = 0): Span[] {
 }
 
 /** The raw text of the member `key` of the object that `text` is; the last one where a name stands twice. */
-export function rawMember(text: string, key: string): string | undefined {
-  const member = spans(text).findLast((span) => span.key === key)
+export function rawMember(text: string, key: string, members: readonly Span[] = spans(text)): string | undefined {
+  const member = members.findLast((span) => span.key === key)
   return member && text.slice(member.valueStart, member.end)
 }
 
 /** The raw texts of an array's elements. */
 export function rawElements(text: string): string[] {
-  return spans(text).map((span) => text.slice(span.valueStart, span.end))
+  return textsOf(text, spans(text))
+}
+
+/** The raw texts of the elements of the array that the member `key` of an object is; read on the way, and not once more. */
+export function elementsOf(text: string, key: string): string[] {
+  let elements: Span[] = []
+  spans(text, 0, (_text, at, name) => {
+    if (name !== key) return skipValue(text, at)
+    elements = text[at] === '[' ? spans(text, at) : []
+    const last = elements.at(-1)
+    return last === undefined ? skipValue(text, at) : skipSpace(text, last.end) + 1
+  })
+  return textsOf(text, elements)
+}
+
+function textsOf(text: string, found: readonly Span[]): string[] {
+  return found.map(({ valueStart, end }) => text.slice(valueStart, end))
 }
 
 /** The object `text` without the members named; everything else stays as it was, to the digit. `all`: its members. */

@@ -7,7 +7,13 @@ import { verifies } from '../../../test/support/verifies.ts'
 import { inboxHolds, openInbox } from './inbox.ts'
 import { INBOX_PLACES } from './port.ts'
 
-const entry = (after: string, cursor: string, ...messages: string[]) => ({ source: 's', after, cursor, messages })
+/** Messages are JSON texts; strings will do for most. */
+const entry = (after: string, cursor: string, ...texts: string[]) => ({
+  source: 's',
+  after,
+  cursor,
+  messages: texts.map((text) => JSON.stringify(text)),
+})
 const cursors = (entries: { cursor: string }[]) => entries.map(({ cursor }) => cursor)
 
 function open(dir: string) {
@@ -19,14 +25,12 @@ function open(dir: string) {
 verifies('delivery:inbox:recovered', 'what is due follows from where the store stands', async () => {
   const dir = temporaryFolder()
   const inbox = open(dir)
-  await inbox.keep('a', entry('', 'c1', '{"n":9007199254740993}', 'ü"\n'))
+  const first = { ...entry('', 'c1'), messages: ['{ "n" : 9007199254740993 }', '"ü\\"\\n"', 'null', '[",]"]'] }
+  await inbox.keep('a', first)
   await inbox.keep('a', entry('c1', 'c2', 'two'))
   await inbox.keep('b', entry('', 'x1', 'other'))
   const again = open(dir)
-  expect(await again.due('a', 's', '')).toEqual([
-    entry('', 'c1', '{"n":9007199254740993}', 'ü"\n'),
-    entry('c1', 'c2', 'two'),
-  ])
+  expect(await again.due('a', 's', '')).toEqual([first, entry('c1', 'c2', 'two')])
   expect(cursors(await again.due('a', 's', 'c1'))).toEqual(['c2'])
   // All of it stored; stored and gone on since; another login; another account.
   expect(await again.due('a', 's', 'c2')).toEqual([])

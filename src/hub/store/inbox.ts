@@ -1,6 +1,7 @@
 import { hash } from 'node:crypto'
 import { type FileHandle, mkdir, open, readdir, readFile } from 'node:fs/promises'
 import { join } from 'node:path'
+import { elementsOf, withMembers } from '../../kit/lossless-json.ts'
 import { INBOX_PLACES, type InboxEntry, type InboxStore } from './port.ts'
 
 const FOLDER = 'inbox'
@@ -25,7 +26,7 @@ export function openInbox(dir: string): InboxStore & { close(): Promise<void> } 
     async keep(account, entry) {
       const places = placesOf(account, entry.source)
       const file = await openPlace(places, places.next % INBOX_PLACES)
-      const text = Buffer.from(JSON.stringify(entry))
+      const text = Buffer.from(entryText(entry))
       const head = Buffer.from(`${text.length} ${hash('sha256', text)}\n`)
       await writeWhole(file, Buffer.concat([head, text]))
       await file.datasync()
@@ -129,6 +130,12 @@ function readEntry(bytes: Buffer): InboxEntry | null {
   const [length, digest] = bytes.toString('latin1', 0, Math.max(0, end)).split(' ')
   const text = bytes.subarray(end + 1, end + 1 + Number(length))
   if (end === -1 || text.length !== Number(length) || hash('sha256', text) !== digest) return null
-  const entry: InboxEntry = JSON.parse(text.toString())
-  return entry
+  const source = text.toString()
+  const entry: Omit<InboxEntry, 'messages'> = JSON.parse(source)
+  return { ...entry, messages: elementsOf(source, 'messages') }
+}
+
+/** With the messages as they are: to write them anew, as strings in a string, would cost more than to keep them. */
+function entryText({ messages, ...rest }: InboxEntry): string {
+  return withMembers(JSON.stringify(rest), `"messages":[${messages.join(',')}]`)
 }

@@ -9,8 +9,9 @@ import type {
 } from '../model.ts'
 
 /**
- * What crosses to the writer thread for every message, as lists and arrays of numbers: objects would be copied name by
- * name, at more than what is done with them on either side. What goes there may also become JSON, so it is plain lists.
+ * What crosses to the writer thread for every message, as lists: objects would be copied name by name, at more than what
+ * is done with them on either side. Plain ones: what goes there may become JSON, and what is read out of a `Float64Array`
+ * is no small integer to the compiler, which then makes its code anew for ever.
  */
 export interface PackedBatch extends Omit<IngestBatch, 'entries'> {
   rows: PackedEntry[]
@@ -32,13 +33,13 @@ type PackedEntry = readonly [
 
 /** What a commit did, without what the caller knows already. */
 export interface PackedResult {
-  messageIds: Float64Array
+  messageIds: number[]
   /** The entries whose state is not the one they came with. */
   suppressed: { entry: number; duplicateOf: number | null }[]
   /** Five numbers each. */
-  positions: Float64Array
+  positions: number[]
   /** Four numbers each: entry, which of its deliveries, seq, bytes. */
-  queued: Float64Array
+  queued: number[]
   /** Of those whose id on the wire is not the upstream's. */
   wireIds: { queued: number; wireId: string }[]
   died: IngestResult['died']
@@ -79,18 +80,18 @@ function unpackEntry(row: PackedEntry): IngestEntry {
 
 export function packResult(result: IngestResult, { entries }: IngestBatch): PackedResult {
   const { died, sends } = result
-  const queued = new Float64Array(result.queued.length * 4)
+  const queued: number[] = []
   const wireIds: PackedResult['wireIds'] = []
   for (const [index, { entry, clientId, seq, bytes, wireId }] of result.queued.entries()) {
-    const delivery = entries[entry]?.deliveries.findIndex((one) => one.clientId === clientId) ?? 0
-    queued.set([entry, delivery, seq, bytes], index * 4)
-    if (wireId !== entries[entry]?.upstreamId) wireIds.push({ queued: index, wireId })
+    const { deliveries = [], upstreamId = null } = entries[entry] ?? {}
+    const delivery = deliveries.length === 1 ? 0 : deliveries.findIndex((one) => one.clientId === clientId)
+    queued.push(entry, delivery, seq, bytes)
+    if (wireId !== upstreamId) wireIds.push({ queued: index, wireId })
   }
-  const positions = new Float64Array(result.positions.length * 5)
-  for (const [index, { clientId, lastSeq, sentSeq, settledSeq, pendingBytes }] of result.positions.entries()) {
-    positions.set([clientId, lastSeq, sentSeq, settledSeq, pendingBytes], index * 5)
-  }
-  const messageIds = Float64Array.from(result.entries, ({ messageId }) => messageId)
+  const positions: number[] = []
+  for (const { clientId, lastSeq, sentSeq, settledSeq, pendingBytes } of result.positions)
+    positions.push(clientId, lastSeq, sentSeq, settledSeq, pendingBytes)
+  const messageIds = result.entries.map(({ messageId }) => messageId)
   const suppressed = result.entries.flatMap(({ state, duplicateOf }, entry) =>
     state === entries[entry]?.state && duplicateOf === null ? [] : { entry, duplicateOf },
   )
@@ -106,8 +107,11 @@ export function unpackResult(packed: PackedResult, { entries }: IngestBatch): In
   for (const { entry, duplicateOf } of packed.suppressed) {
     result.entries[entry] = { messageId: messageIds[entry] ?? 0, state: 'suppressed', duplicateOf }
   }
-  for (let at = 0; at < packed.queued.length; at += 4) {
-    const [entry = 0, delivery = 0, seq = 0, bytes = 0] = packed.queued.subarray(at, at + 4)
+  const { queued } = packed
+  let at = 0
+  const next = () => queued[at++] ?? 0
+  while (at < queued.length) {
+    const [entry, delivery, seq, bytes] = [next(), next(), next(), next()]
     const { deliveries, upstreamId } = entries[entry] ?? { deliveries: [], upstreamId: null }
     const { clientId = 0, contextToken = '' } = deliveries[delivery] ?? {}
     const wireId = upstreamId ?? ''
@@ -120,12 +124,18 @@ export function unpackResult(packed: PackedResult, { entries }: IngestBatch): In
   return result
 }
 
-function unpackPositions(packed: Float64Array): QueuePosition[] {
+function unpackPositions(packed: readonly number[]): QueuePosition[] {
   const positions: QueuePosition[] = []
-  for (let at = 0; at < packed.length; at += 5) {
-    const [clientId = 0, lastSeq = 0, sentSeq = 0, settledSeq = 0, pendingBytes = 0] = packed.subarray(at, at + 5)
-    positions.push({ clientId, lastSeq, sentSeq, settledSeq, pendingBytes })
-  }
+  let at = 0
+  const next = () => packed[at++] ?? 0
+  while (at < packed.length)
+    positions.push({
+      clientId: next(),
+      lastSeq: next(),
+      sentSeq: next(),
+      settledSeq: next(),
+      pendingBytes: next(),
+    })
   return positions
 }
 

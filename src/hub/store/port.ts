@@ -174,7 +174,7 @@ export interface SendStore {
 }
 
 /** How many answers for an account and service the inbox holds. The one after that takes the place of the first, which must be stored by then. */
-export const INBOX_PLACES = 8
+export const INBOX_PLACES = 16
 
 /** Answers of the service, as they came: durable in one short write, so that the next can be asked for while they are stored. */
 export interface InboxStore {

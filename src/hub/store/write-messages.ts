@@ -1,5 +1,5 @@
 import type { Db } from '../../kit/sqlite/database.ts'
-import type { IngestBatch, IngestEntry, IngestResult } from '../model.ts'
+import type { IngestBatch, IngestEntry, IngestResult, MessageState } from '../model.ts'
 import { ID_LIFE_MS } from './prune.ts'
 import {
   append,
@@ -23,11 +23,11 @@ export function ingest(db: Db, batch: IngestBatch): IngestResult {
 
   for (const entry of batch.entries) {
     const userKey = userKeyOf(entry.userId)
-    const kept = insertMessage(db, batch, { ...entry, userKey, previousId: conversations.lastMessageId(userKey) })
+    const kept = insertMessage(db, batch, { entry, userKey, previousId: conversations.lastMessageId(userKey) })
     result.entries.push(kept)
     conversations.add(entry, userKey, kept.messageId, kept.state === 'suppressed')
     if (kept.state === 'suppressed') continue
-    enqueue(db, batch, entry, kept.messageId, queues, result)
+    enqueue(db, batch, { entry, userKey, messageId: kept.messageId }, queues, result)
     if (entry.state === 'unrouted') {
       insertDeadLetter(db, { clientId: null, messageId: kept.messageId, reason: 'no_client', now: batch.now })
     }
@@ -48,39 +48,47 @@ export function ingest(db: Db, batch: IngestBatch): IngestResult {
 }
 
 /** An entry with what its row needs beside. */
-interface NewMessage extends IngestEntry {
+interface NewMessage {
+  entry: IngestEntry
   userKey: string
   /** The user's message before it, where that came in the same batch. */
   previousId: number | null
 }
 
-function insertMessage(db: Db, batch: IngestBatch, entry: NewMessage): IngestResult['entries'][number] {
+function insertMessage(db: Db, batch: IngestBatch, message: NewMessage): IngestResult['entries'][number] {
   // Nearly every message is new, so the unique indexes are asked by the insert itself.
-  const inserted = insertRow(db, batch, entry, null)
+  const { entry } = message
+  const inserted = insertRow(db, batch, message, entry.state, null)
   if (inserted !== null) return { messageId: inserted, state: entry.state, duplicateOf: null }
 
-  const duplicateOf = findYoungDuplicate(db, batch, entry)
+  const duplicateOf = findYoungDuplicate(db, batch, message)
   const state = duplicateOf === null ? entry.state : 'suppressed'
-  const messageId = insertRow(db, batch, { ...entry, state }, duplicateOf)
+  const messageId = insertRow(db, batch, message, state, duplicateOf)
   if (messageId === null) throw new Error('A message that is nobody’s duplicate could not be inserted')
   return { messageId, state, duplicateOf }
 }
 
 /** The id of the new row; null when the upstream id or the fingerprint is another's. */
-function insertRow(db: Db, batch: IngestBatch, entry: NewMessage, duplicateOf: number | null): number | null {
+function insertRow(
+  db: Db,
+  batch: IngestBatch,
+  { entry, userKey, previousId }: NewMessage,
+  state: MessageState,
+  duplicateOf: number | null,
+): number | null {
   const { changes, id } = db.run(
     `INSERT INTO messages (account, user_key, previous_id,
        upstream_id, fingerprint, user_id, received_at, state, reason, duplicate_of, spec, raw)
      VALUES (?1, ?2, coalesce(?3, (SELECT last_message_id FROM conversations WHERE account = ?1 AND user_key = ?2)),
        ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12) ON CONFLICT DO NOTHING`,
     batch.account,
-    entry.userKey,
-    entry.previousId,
+    userKey,
+    previousId,
     entry.upstreamId,
-    entry.state === 'suppressed' ? null : entry.fingerprint,
+    state === 'suppressed' ? null : entry.fingerprint,
     entry.userId,
     batch.now,
-    entry.state,
+    state,
     entry.reason,
     duplicateOf,
     entry.spec,
@@ -90,7 +98,7 @@ function insertRow(db: Db, batch: IngestBatch, entry: NewMessage, duplicateOf: n
 }
 
 /** Whose duplicate the entry is. What is past its life but not pruned yet gives up its id and fingerprint instead. */
-function findYoungDuplicate(db: Db, { account, now }: IngestBatch, entry: NewMessage): number | null {
+function findYoungDuplicate(db: Db, { account, now }: IngestBatch, { entry, userKey }: NewMessage): number | null {
   const holders = [
     db.get<Holder>(
       `SELECT id, received_at AS receivedAt FROM messages
@@ -102,7 +110,7 @@ function findYoungDuplicate(db: Db, { account, now }: IngestBatch, entry: NewMes
       `SELECT id, received_at AS receivedAt FROM messages
        WHERE fingerprint = ? AND user_key = ? AND account = ?`,
       entry.fingerprint,
-      entry.userKey,
+      userKey,
       account,
     ),
   ].filter((holder) => holder !== undefined)
@@ -120,8 +128,7 @@ interface Holder {
 function enqueue(
   db: Db,
   { account, now }: IngestBatch,
-  entry: IngestEntry,
-  messageId: number,
+  { entry, userKey, messageId }: { entry: IngestEntry; userKey: string; messageId: number },
   queues: Map<number, Queue | undefined>,
   result: IngestResult,
 ): void {
@@ -133,17 +140,10 @@ function enqueue(
       countDead(result, clientId, 'client_removed', 1)
       continue
     }
-    const { upstreamId, raw } = entry
-    const message = {
-      id: messageId,
-      account,
-      upstreamId,
-      userKey: userKeyOf(entry.userId),
-      bytes: deliveryBytes(raw),
-    }
+    const bytes = deliveryBytes(entry.raw)
+    const message = { id: messageId, account, upstreamId: entry.upstreamId, userKey, bytes }
     const { seq, wireId } = append(db, queue, message, contextToken, now)
-    const queued = { entry: result.entries.length - 1, clientId, seq, messageId, contextToken, wireId }
-    result.queued.push({ ...queued, bytes: message.bytes })
+    result.queued.push({ entry: result.entries.length - 1, clientId, seq, messageId, contextToken, wireId, bytes })
   }
 }
 

@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto'
 import { Agent, type Dispatcher } from 'undici'
-import { parseLossless, rawElements, rawMember, withMembers } from '../../kit/lossless-json.ts'
-import { type Upstream, UpstreamError } from './port.ts'
+import { elementsOf, parseLossless, withMembers } from '../../kit/lossless-json.ts'
+import { type Upstream, type UpstreamBatch, UpstreamError } from './port.ts'
 
 export interface IlinkOptions {
   /** E.g. `https://host`, with or without a path in front of `/ilink/bot/`. */
@@ -39,15 +39,7 @@ export function ilinkUpstream({
   return {
     async poll(cursor, signal) {
       const body = `{"get_updates_buf":${JSON.stringify(cursor)},${BASE_INFO}}`
-      const text = await call('getupdates', body, pollTimeoutMs, signal)
-      const answer = readAnswer(text, { ambiguous: false })
-      const messages = answer.msgs ?? []
-      if (!Array.isArray(messages)) throw new UpstreamError('bad_answer', 'getupdates answered msgs that are no list')
-      const next = answer.get_updates_buf
-      return {
-        messages: messages.length === 0 ? [] : rawElements(rawMember(text, 'msgs') ?? '[]'),
-        cursor: typeof next === 'string' && next !== '' ? next : null,
-      }
+      return readBatch(await call('getupdates', body, pollTimeoutMs, signal))
     },
     async notify(what, signal) {
       const text = await call(`msg/notify${what}`, `{${BASE_INFO}}`, callTimeoutMs, signal)
@@ -184,6 +176,16 @@ function httpError(path: string, status: number): UpstreamError {
   if (status === 429) return new UpstreamError('throttled', text, { upstreamCode: status })
   if (status >= 500) return new UpstreamError('unreachable', text, { upstreamCode: status, ambiguous: true })
   return new UpstreamError('bad_answer', text, { upstreamCode: status })
+}
+
+/** The answer to a poll. */
+export function readBatch(text: string): UpstreamBatch {
+  const answer = readAnswer(text, { ambiguous: false })
+  const parsed = answer.msgs ?? []
+  if (!Array.isArray(parsed)) throw new UpstreamError('bad_answer', 'getupdates answered msgs that are no list')
+  const next = answer.get_updates_buf
+  const cursor = typeof next === 'string' && next !== '' ? next : null
+  return parsed.length === 0 ? { messages: [], cursor } : { messages: elementsOf(text, 'msgs'), parsed, cursor }
 }
 
 /** The fields of an answer, or what its code means. */

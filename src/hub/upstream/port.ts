@@ -23,7 +23,10 @@ export interface Cdn {
 }
 
 export interface UpstreamBatch {
+  /** Raw JSON texts. */
   messages: string[]
+  /** What `JSON.parse` made of them, where that is known. */
+  parsed?: readonly unknown[]
   /** null: stay where you are. */
   cursor: string | null
 }
