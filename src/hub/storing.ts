@@ -91,9 +91,10 @@ export function openStoring(options: StoringOptions, signal: AbortSignal): Stori
       for (const { length } of batch.messages) waitingChars += length
       working ??= work()
       waits?.refresh()
-      if (!isFull()) return
-      goOn?.()
-      await step
+      while (isFull()) {
+        goOn?.()
+        await step
+      }
     },
     rest,
     ended: rest,
