@@ -179,7 +179,7 @@ function httpError(path: string, status: number): UpstreamError {
 }
 
 /** The answer to a poll. */
-export function readBatch(text: string): UpstreamBatch {
+function readBatch(text: string): UpstreamBatch {
   const answer = readAnswer(text, { ambiguous: false })
   const parsed = answer.msgs ?? []
   if (!Array.isArray(parsed)) throw new UpstreamError('bad_answer', 'getupdates answered msgs that are no list')
