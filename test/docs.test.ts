@@ -2,6 +2,8 @@ import { existsSync, readFileSync } from 'node:fs'
 import { posix } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { expect, test } from 'vitest'
+import { AGENT_SETTINGS } from '../src/agent/config.ts'
+import { HUB_SETTINGS } from '../src/hub/config.ts'
 import { sourceFiles } from './support/sources.ts'
 import { verifies } from './support/verifies.ts'
 
@@ -23,6 +25,16 @@ verifies('docs:decisions:table', () => {
   const rows = [...table.matchAll(/^\| \[(\d{4})\]\((\d{4}-[^)]+)\) +\| (.+?) +\|$/gm)]
   const told = rows.map(([, number, name, title]) => `${name} # ${number}: ${title}`)
   expect(told.sort()).toEqual(names.map((name, index) => `${name} ${titles[index]}`))
+})
+
+test('every setting of the hub and of the agent server is on its page', () => {
+  for (const [page, settings] of [
+    ['docs/operations.md', HUB_SETTINGS],
+    ['docs/agent.md', AGENT_SETTINGS],
+  ] as const) {
+    const rows = readFileSync(at(page), 'utf8')
+    for (const { env } of Object.values(settings)) expect(rows, env).toContain(`\`${env}\``)
+  }
 })
 
 test('links between pages lead to files and headings that there are', () => {

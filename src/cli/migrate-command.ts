@@ -22,5 +22,9 @@ export const migrateCommand: CommandSpec = {
     console.log(`Copying ${dataDir} …`)
     await migrateHub({ dataDir, databaseUrl })
     console.log('Done. Start the hubs with the same RELAY_DATABASE_URL, each with a --data-dir of its own.')
+    console.log(
+      'If a bot was logged in by QR code, give each of them the credentials.key of the old directory too ' +
+        '(--credentials-key-file), or start one once with --forget-logins and log it in again.',
+    )
   },
 }

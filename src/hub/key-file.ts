@@ -17,7 +17,7 @@ export interface KeyOptions {
 
 const OWN_FILE = 'credentials.key'
 
-/** The key for the stored logins: given, from a file, or the hub's own in its data directory, made (0600) at first need. */
+/** The key for the stored logins: given, from a file, or the hub's own in its data directory, made (0600) at the first start. */
 export async function credentialsKey({ given, file, dataDir, isNeeded }: KeyOptions): Promise<Buffer> {
   if (given !== null) return given
   if (file !== null) return keyIn(file, await readFile(file, 'utf8').catch((error: unknown) => unreadable(file, error)))

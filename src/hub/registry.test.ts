@@ -241,6 +241,9 @@ verifies('hub:rotate:overlap', async () => {
   advance(1)
   expect(good()).toEqual([false, true, true])
   expect(revoked).toEqual([client.id])
+  // What has ended is not carried along.
+  await registry.rotate(client.id, 60_000)
+  expect((await store.clients.load()).tokens).toHaveLength(3)
   // The end of the overlap is known after a restart too; that clock stands at the start.
   const { registry: again, advance: advanceAgain } = await testRegistry(store)
   advanceAgain(60_000)

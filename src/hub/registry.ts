@@ -105,13 +105,14 @@ export async function openRegistry(store: ClientStore, now: () => number): Promi
         const fresh: ClientToken = { hash: hashToken(token), clientId: id, expiresAt: null }
         const old = [...tokens.values()].filter(({ clientId }) => clientId === id)
         const until = now() + overlapMs
-        const kept =
-          overlapMs > 0 ? old.map((one) => ({ ...one, expiresAt: Math.min(one.expiresAt ?? until, until) })) : []
+        const kept = old
+          .filter(({ expiresAt }) => overlapMs > 0 && (expiresAt === null || expiresAt > now()))
+          .map((one) => ({ ...one, expiresAt: Math.min(one.expiresAt ?? until, until) }))
         await store.setTokens(id, [fresh, ...kept])
         const client = clients.get(id)
         // Whoever held the old token is gone; the one with the new token has not come yet.
         if (overlapMs === 0 && client) leave(client)
-        for (const one of old) if (overlapMs === 0) revoke(one)
+        for (const one of old) if (!kept.some(({ hash }) => hash === one.hash)) revoke(one)
         for (const one of kept) tokens.set(one.hash, one)
         tokens.set(fresh.hash, fresh)
         return token

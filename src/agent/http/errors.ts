@@ -4,8 +4,6 @@ import type { ErrorAnswer, Request } from '../../kit/http.ts'
 import type { Log } from '../../kit/log.ts'
 
 const STATUS: Record<string, number> = {
-  bad_json: 400,
-  malformed: 400,
   bad_request: 422,
   unauthorized: 401,
   forbidden: 403,
@@ -27,7 +25,6 @@ const STATUS: Record<string, number> = {
   too_many_requests: 429,
   too_many_runs: 429,
   too_many_sessions: 429,
-  too_many_tries: 429,
   provider_failed: 502,
   shutting_down: 503,
   store_failed: 503,

@@ -49,6 +49,7 @@ export async function modelServer(...replies: Reply[]): Promise<ModelServer> {
   const server = createServer((request, response) => {
     response.on('close', () => response.writableEnded || hungUp.raise())
     void readBody(request).then((body) => {
+      if (body === null) return
       received.push({ path: request.url ?? '', headers: request.headers, body })
       asked.raise()
       const reply = waiting.length > 1 ? waiting.shift() : waiting[0]
@@ -100,10 +101,15 @@ function write(response: ServerResponse, piece: string | Buffer): Promise<void> 
   return new Promise((resolve) => void response.write(piece, () => setImmediate(resolve)))
 }
 
-async function readBody(request: IncomingMessage): Promise<Record<string, unknown>> {
+/** Null of a client that hung up before all of it was there: it has asked nothing. */
+async function readBody(request: IncomingMessage): Promise<Record<string, unknown> | null> {
   const chunks: Buffer[] = []
-  for await (const chunk of request) chunks.push(Buffer.from(chunk))
-  return JSON.parse(Buffer.concat(chunks).toString('utf8'))
+  try {
+    for await (const chunk of request) chunks.push(Buffer.from(chunk))
+  } catch (error) {
+    if (request.complete) throw error
+  }
+  return request.complete ? JSON.parse(Buffer.concat(chunks).toString('utf8')) : null
 }
 
 function flag(): { raise: () => void; raised: Promise<void> } {

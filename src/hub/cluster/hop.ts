@@ -31,7 +31,7 @@ const REMEMBER_MS = 5 * 60_000
 
 export function openHops(secret: string): Hops {
   const known = new WeakSet<IncomingMessage>()
-  const handed = new Map<string, { batch: Batch; timer: NodeJS.Timeout }>()
+  const handed = new Map<string, Pick<Batch, Fate> & { timer: NodeJS.Timeout }>()
   const untold = new Set<string>()
   let allTold = () => {}
 
@@ -44,11 +44,12 @@ export function openHops(secret: string): Hops {
       if (good) known.add(request)
       return good
     },
-    handOver(request, batch) {
+    handOver(request, { written, lost }) {
       if (!known.has(request)) return null
       const id = randomUUID()
       const timer = setTimeout(() => tell(id, 'lost'), SILENT_MEANS_LOST_MS).unref()
-      handed.set(id, { batch, timer })
+      // Without the messages: it is remembered for minutes.
+      handed.set(id, { written, lost, timer })
       untold.add(id)
       return { [BATCH_HEADER]: id }
     },
@@ -65,7 +66,7 @@ export function openHops(secret: string): Hops {
     const one = handed.get(id)
     if (one === undefined) return
     clearTimeout(one.timer)
-    one.batch[fate]()
+    one[fate]()
     untold.delete(id)
     if (untold.size === 0) allTold()
     if (fate === 'lost') handed.delete(id)

@@ -12,6 +12,7 @@ import { aborted, sleep } from '../../kit/retry.ts'
 import type { HubConfig } from '../config.ts'
 import { hubErrorAnswer } from '../http/errors.ts'
 import { openReceipts } from '../http/receipts.ts'
+import { mayReadMetrics } from '../http/status-routes.ts'
 import { credentialsKey } from '../key-file.ts'
 import { type HubKeys, type HubService, openHubService, type RunningHub, urlOf } from '../main.ts'
 import { inboxHolds } from '../store/inbox.ts'
@@ -149,7 +150,7 @@ async function listenAndJoin(config: NodeConfig, log: Log, now: () => number, sq
       app.routing(request, response)
     } else if (fromNode) response.writeHead(503, { [NOT_LEADING_HEADER]: '1' }).end()
     else if (url === '/ready') tellReady(response)
-    else if (url === '/metrics' && config.metricsToken === null) void tellFigures(response)
+    else if (url === '/metrics' && mayReadMetrics(request, config.metricsToken)) void tellFigures(response)
     else if (url === '/health' && whyNotReady() !== null) tellDegraded(response)
     else void forwarder.forward(request, response)
   }

@@ -38,8 +38,7 @@ export function statusRoutes(app: HttpServer, hub: Hub, { metrics, metricsToken,
   })
 
   app.get('/metrics', async (request, reply) => {
-    const given = bearer(request)
-    if (metricsToken !== null && (given === null || !same(given, metricsToken))) {
+    if (!mayReadMetrics(request, metricsToken)) {
       throw new AppError('unauthorized', 'Metrics need "Authorization: Bearer <RELAY_METRICS_TOKEN>".')
     }
     return reply.type(metrics.contentType).send(await metrics.text())
@@ -69,4 +68,9 @@ async function storeAnswers({ store, now }: Hub): Promise<boolean> {
   } finally {
     done.abort()
   }
+}
+
+export function mayReadMetrics(request: Parameters<typeof bearer>[0], metricsToken: string | null): boolean {
+  const given = bearer(request)
+  return metricsToken === null || (given !== null && same(given, metricsToken))
 }

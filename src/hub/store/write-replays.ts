@@ -63,13 +63,12 @@ interface Texts {
   account: string
   upstreamId: string | null
   userKey: string
-  spec: string
   raw: string
 }
 
 function readTexts(db: Db, messageId: number): Texts | undefined {
   return db.get<Texts>(
-    `SELECT id, account, upstream_id AS upstreamId, user_key AS userKey, spec, raw
+    `SELECT id, account, upstream_id AS upstreamId, user_key AS userKey, raw
      FROM messages WHERE id = ? AND raw IS NOT NULL`,
     messageId,
   )
