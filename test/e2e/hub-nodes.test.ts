@@ -22,6 +22,10 @@ verifies(
   async () => {
     const cluster = await startHubCluster(await postgres.createDatabase())
     const token = await register(cluster.anyUrl(), 'ada')
+    // Each tells figures of its own, to those who may have them.
+    await cluster.leader()
+    expect((await Promise.all(cluster.nodes.map((node) => node.leads()))).filter((leads) => leads)).toHaveLength(1)
+    for (const { url } of cluster.nodes) expect((await fetch(`${url}/metrics`)).status).toBe(401)
     const stop = new AbortController()
     const caller = inTurn(
       cluster.nodes.map(({ url }) => url),

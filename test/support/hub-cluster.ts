@@ -32,6 +32,7 @@ const LEAD_MS = 60_000
 const LOOK_MS = 25
 const ANSWER_MS = 1_000
 const BOT_TOKEN = 'bot@im.bot:t'
+const METRICS_TOKEN = 'for-metrics'
 
 /** Starts three hubs; the default lease where none is given. */
 export async function startHubCluster(databaseUrl: string, leaseMs?: number): Promise<HubCluster> {
@@ -65,10 +66,13 @@ async function hubNode(args: string[], databaseUrl: string): Promise<HubNode> {
   const port = await freePort()
   const dir = temporaryFolder()
   const url = `http://127.0.0.1:${port}`
-  const env = { RELAY_DATABASE_URL: databaseUrl, RELAY_UPSTREAM_TOKEN: BOT_TOKEN }
+  const env = { RELAY_DATABASE_URL: databaseUrl, RELAY_UPSTREAM_TOKEN: BOT_TOKEN, RELAY_METRICS_TOKEN: METRICS_TOKEN }
   const run = () => runCli(['hub', '--addr', `127.0.0.1:${port}`, '--data-dir', dir, ...args], { env })
   let program = run()
-  const get = (path: string) => fetch(url + path, { signal: AbortSignal.timeout(ANSWER_MS) }).then((got) => got.text())
+  const metrics = () => {
+    const headers = { authorization: `Bearer ${METRICS_TOKEN}` }
+    return fetch(`${url}/metrics`, { headers, signal: AbortSignal.timeout(ANSWER_MS) }).then((got) => got.text())
+  }
   return {
     url,
     get program() {
@@ -84,7 +88,7 @@ async function hubNode(args: string[], databaseUrl: string): Promise<HubNode> {
         () => null,
       ),
     leads: () =>
-      get('/metrics').then(
+      metrics().then(
         (text) => /^switchboard_hub_node_leading 1$/m.test(text),
         () => false,
       ),
