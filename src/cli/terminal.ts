@@ -1,5 +1,6 @@
 import pc from 'picocolors'
 import { AppError, errorText } from '../kit/errors.ts'
+import { haltWriters } from '../kit/sqlite/writer.ts'
 
 /** One line of a banner. */
 export type Line = [label: string, text: string]
@@ -36,7 +37,7 @@ export function table(rows: readonly (readonly string[])[]): string {
 export function stopOnSignal(stop: () => Promise<void>): void {
   let stopping = false
   const onSignal = () => {
-    if (stopping) process.exit(130)
+    if (stopping) return void haltWriters().finally(() => process.exit(130))
     stopping = true
     console.error('Stopping…')
     stop().then(() => process.exit(0), fail)

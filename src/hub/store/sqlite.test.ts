@@ -7,7 +7,7 @@ import { fileURLToPath } from 'node:url'
 import { afterEach, beforeEach, expect, test, vi } from 'vitest'
 import { verifies } from '../../../test/support/verifies.ts'
 import { connect } from '../../kit/sqlite/database.ts'
-import { startWriter } from '../../kit/sqlite/writer.ts'
+import { haltWriters, startWriter } from '../../kit/sqlite/writer.ts'
 import { batch, entryFor, NOW, positionOf, queueMessages, readAll, register, settlement } from './fixtures.contract.ts'
 import { hubWriter } from './hub-writer.ts'
 import type { Call } from './operations.ts'
@@ -22,6 +22,24 @@ beforeEach(async () => {
 afterEach(() => rm(dir, { recursive: true }))
 
 const modeOf = async (path: string) => ((await stat(path)).mode & 0o777).toString(8)
+
+test('before a process ends at once its writers come to rest: what they have begun is done, and nothing more is taken', async () => {
+  const thread = await startWriter<Call>(join(dir, 'hub.db'), WRITER_THREAD)
+  const create = (name: string): Call => ({
+    name: 'createClient',
+    input: { name, label: name, fallback: false, tokenHash: name, now: NOW },
+  })
+  let done = 0
+  const begun = thread.commit(Array.from({ length: 500 }, (_, index) => create(`client ${index}`))).then((outcomes) => {
+    done = outcomes.filter(({ ok }) => ok).length
+  })
+  thread.tidy()
+  await haltWriters()
+  expect(done).toBe(500)
+  await begun
+  await expect(thread.commit([create('late')])).rejects.toMatchObject({ code: 'store_failed' })
+  await thread.close()
+})
 
 verifies('store:writes:grouped', 'operations that come while a commit is under way share the next one', async () => {
   const thread = await startWriter<Call>(join(dir, 'hub.db'), WRITER_THREAD)

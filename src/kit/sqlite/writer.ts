@@ -20,11 +20,26 @@ export interface WriterThread<Call extends AnyCall> {
   close(): Promise<void>
 }
 
+const HALT_WITHIN_MS = 1_000
+/** Of every thread that is there. */
+const halts = new Set<() => Promise<void>>()
+
+/**
+ * Has all threads come to rest, before a process ends at once: Node ends a thread wherever it is, and one that is inside
+ * SQLite then takes the process down with an abort. A disk that hangs is not waited for.
+ */
+export async function haltWriters(): Promise<void> {
+  const patience = new Promise((resolve) => setTimeout(resolve, HALT_WITHIN_MS))
+  await Promise.race([Promise.all([...halts].map((halt) => halt())), patience])
+}
+
 /** Starts the thread, a module that calls `serveWriter`, and has it open, or make, the database. */
 export async function startWriter<Call extends AnyCall>(path: string, thread: URL): Promise<WriterThread<Call>> {
   const worker = startThread(thread, { path })
   let death: AppError | undefined
+  let isHalted = false
   let awaited: { resolve(outcomes: Outcome[]): void; reject(error: AppError): void } | undefined
+  let last: Promise<unknown> = Promise.resolve()
 
   const ended = new Promise<void>((resolve) => worker.once('exit', () => resolve()))
   worker.on('message', (answer: FromWriter) => {
@@ -37,9 +52,11 @@ export async function startWriter<Call extends AnyCall>(path: string, thread: UR
   worker.on('exit', () => die(undefined))
 
   await answered()
+  halts.add(halt)
   return {
     async commit(calls) {
       if (death !== undefined) throw death
+      if (isHalted) throw new AppError('store_failed', 'The server is ending; start it again.')
       const answer = answered()
       send(calls)
       return answer
@@ -56,17 +73,29 @@ export async function startWriter<Call extends AnyCall>(path: string, thread: UR
     },
   }
 
+  /** An empty group is the last: what it is answered after is all done. */
+  async function halt(): Promise<void> {
+    isHalted = true
+    await last
+    const answer = answered()
+    send([])
+    await answer.catch(() => undefined)
+  }
+
   function send(message: ToWriter<Call>): void {
     worker.postMessage(message)
   }
 
   function answered(): Promise<Outcome[]> {
-    return new Promise((resolve, reject) => {
+    const answer = new Promise<Outcome[]>((resolve, reject) => {
       awaited = { resolve, reject }
     })
+    last = answer.catch(() => undefined)
+    return answer
   }
 
   function die(cause: unknown): void {
+    halts.delete(halt)
     death ??= new AppError('store_failed', 'The writer thread of the store has ended; restart the server.', { cause })
     awaited?.reject(death)
     awaited = undefined
